@@ -1,0 +1,1 @@
+"""How the systems are solved: each engine answers the same questions with the same result type."""

@@ -1,0 +1,1 @@
+"""How the systems behave: routing, batching, micro-batches and execution as separate compiled parts."""

@@ -1,0 +1,1 @@
+"""What a user asks: one verb a module."""
