@@ -1,0 +1,206 @@
+"""Transfers of one layer over the Unified Bus: four asynchronous primitives, and the blocking collectives they replace.
+
+A batch of n tokens of one group sends K copies of each token to the experts (dispatch, INT8) and gets K
+results back (combine, BF16), spread evenly. A transfer costs a latency plus the bytes at its busiest port at
+a constant share of the link. Not modelled: contention between batches on one port (the engines serialise
+phases), copies that stay on a device. Point-to-point transfers are in `asapmodel.models.point_to_point`, byte
+counts in `asapmodel.models.volumes`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+import sympy
+
+from asapmodel.models.evaluation import evaluate
+from asapmodel.models.parameters import Architecture, Device, Profile, Split
+from asapmodel.models.point_to_point import (
+    P2PFit,
+    async_dispatch_expression,
+    async_dispatch_time,
+    fit_p2p,
+    p2p_expression,
+    p2p_time,
+)
+from asapmodel.models.reduction import Affine
+from asapmodel.models.symbols import symbols
+from asapmodel.models.volumes import (
+    combine_volume,
+    dispatch_bytes,
+    dispatch_bytes_as_printed,
+    dispatch_volume,
+)
+
+__all__ = [
+    "Affine",
+    "P2PFit",
+    "async_dispatch_time",
+    "asynchronous",
+    "asynchronous_expressions",
+    "dispatch_bytes",
+    "dispatch_bytes_as_printed",
+    "fit_p2p",
+    "p2p_expression",
+    "p2p_time",
+    "synchronous",
+    "synchronous_expressions",
+]
+
+
+@cache
+def asynchronous_expressions() -> Mapping[str, sympy.Expr]:
+    """Times of the four asynchronous primitives, ``latency + bytes at the busiest port / rate``.
+
+    Returns
+    -------
+    mapping of str to sympy.Expr
+        Seconds, linear in n; with ``V = n K b_d`` and ``V_c = n K b_c``::
+
+            dispatch_send  tau_s + max(V/T, V/E) / (B_l eta_l)       T senders, E receivers
+            dispatch_recv  tau_r + 2 V/E / (B_m eta_m)               shared buffer to private memory
+            combine_send   tau_s + max(V_c/E, V_c/T) / (B_l eta_l)   E senders, T receivers
+            combine_recv   tau_r + 2 V_c/T / (B_m eta_m)
+
+    Notes
+    -----
+    The side with fewer devices has the busier ports. Receiving copies the payload (sec. 3.2.1: "migrates ...
+    to its private memory"): one read and one write. Sources: sec. 3.2, Table 1 for the payloads, 5.4 for the
+    7.5 KiB of a dispatched copy. Approximation: even spread of copies over experts; shares of the link fall
+    for messages below about 1 MB. Fits of such laws to published dispatch tables are never better than the
+    15-45 % by which kernels move between releases (hardware_and_models.md 1.3).
+
+    Examples
+    --------
+    >>> sorted(x.name for x in asynchronous_expressions()["dispatch_recv"].free_symbols)
+    ['B_m', 'E', 'K', 'b_d', 'eta_m', 'n', 'tau_r']
+    """
+    T, E = symbols("T E")
+    V, V_c = dispatch_volume(), combine_volume()
+    B_l, B_m, eta_l, eta_m, tau_s, tau_r = symbols("B_l B_m eta_l eta_m tau_s tau_r")
+    copy_rate, port_rate = B_m * eta_m, B_l * eta_l
+    return MappingProxyType(
+        {
+            "dispatch_send": async_dispatch_expression(),
+            "dispatch_recv": tau_r + 2 * V / E / copy_rate,
+            "combine_send": tau_s + V_c * sympy.Max(1 / E, 1 / T) / port_rate,
+            "combine_recv": tau_r + 2 * V_c / T / copy_rate,
+        }
+    )
+
+
+@cache
+def synchronous_expressions() -> Mapping[str, sympy.Expr]:
+    """Times of the blocking all-to-alls and their local copies, ``latency + V/T / rate`` of the largest group.
+
+    Returns
+    -------
+    mapping of str to sympy.Expr
+        Seconds, linear in n, the tokens of the largest group; V and V_c as in `asynchronous_expressions`::
+
+            dispatch_send  tau_b + V/T / (B_l eta_b)        dispatch_recv  tau_r + 2 V/T / (B_m eta_m)
+            combine_send   tau_b + V_c/T / (B_l eta_b)      combine_recv   tau_r + 2 V_c/T / (B_m eta_m)
+
+    Notes
+    -----
+    Attention and experts share the ``E = D T`` devices. In the dispatch each device of the largest group
+    sends ``V/T``, no device receives more as long as copies spread evenly, and nobody goes on before all are
+    done (sec. 2.3). Copies as in the asynchronous case, over T devices: an upper bound for the receiving of a
+    dispatch, where a device gets the mean over groups. The copies that stay on a device, 1/E of all, are
+    counted as sent. Source: sec. 2.2, 3.2; SEMANTICS.md "Lockstep execution".
+
+    Examples
+    --------
+    >>> sorted(x.name for x in synchronous_expressions()["dispatch_send"].free_symbols)
+    ['B_l', 'K', 'T', 'b_d', 'eta_b', 'n', 'tau_b']
+    """
+    (T,) = symbols("T")
+    V, V_c = dispatch_volume(), combine_volume()
+    B_l, B_m, eta_b, eta_m, tau_b, tau_r = symbols("B_l B_m eta_b eta_m tau_b tau_r")
+    copy_rate, port_rate = B_m * eta_m, B_l * eta_b
+    return MappingProxyType(
+        {
+            "dispatch_send": tau_b + V / T / port_rate,
+            "dispatch_recv": tau_r + 2 * V / T / copy_rate,
+            "combine_send": tau_b + V_c / T / port_rate,
+            "combine_recv": tau_r + 2 * V_c / T / copy_rate,
+        }
+    )
+
+
+@cache
+def _coefficients(expression: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    (n,) = symbols("n")
+    return expression.subs(n, 0), sympy.diff(expression, n)
+
+
+def _affine(
+    expressions: Mapping[str, sympy.Expr],
+    architecture: Architecture,
+    device: Device,
+    profile: Profile,
+    split: Split,
+) -> dict[str, Affine]:
+    given = (architecture, device, profile, split)
+    return {
+        name: Affine(*(float(evaluate(part, *given)) for part in _coefficients(expression)))
+        for name, expression in expressions.items()
+    }
+
+
+def asynchronous(architecture: Architecture, device: Device, profile: Profile, split: Split) -> dict[str, Affine]:
+    """Coefficients ``fixed + per_token n`` of the four asynchronous primitives.
+
+    Parameters
+    ----------
+    architecture, device, profile, split : Architecture, Device, Profile, Split
+        What is sent, over which link, how well, between how many devices.
+
+    Returns
+    -------
+    dict of str to Affine
+        dispatch_send, dispatch_recv, combine_send, combine_recv, in s and s/token. Exact in n: value at 0 and
+        derivative of `asynchronous_expressions`, whose sources and errors apply.
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of its domain.
+
+    Examples
+    --------
+    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> law = asynchronous(*paper_deployment())["dispatch_send"]  # 61 kB per token over 4 ports of 176 GB/s
+    >>> f"{law.fixed * 1e6:.0f} us + {law.per_token * 1e9:.1f} ns/token"
+    '20 us + 87.1 ns/token'
+    """
+    return _affine(asynchronous_expressions(), architecture, device, profile, split)
+
+
+def synchronous(architecture: Architecture, device: Device, profile: Profile, split: Split) -> dict[str, Affine]:
+    """Coefficients ``fixed + per_token n`` of the blocking transfers, n of the largest group.
+
+    Parameters
+    ----------
+    architecture, device, profile, split : Architecture, Device, Profile, Split
+        As in `asynchronous`.
+
+    Returns
+    -------
+    dict of str to Affine
+        The same names, in s and s/token. Exact in n: value at 0 and derivative of `synchronous_expressions`,
+        whose sources and errors apply.
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of its domain.
+
+    Examples
+    --------
+    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> law = synchronous(*paper_deployment())["combine_send"]
+    >>> f"{law.fixed * 1e6:.0f} us + {law.per_token * 1e9:.1f} ns/token"
+    '100 us + 292.6 ns/token'
+    """
+    return _affine(synchronous_expressions(), architecture, device, profile, split)

@@ -1,0 +1,261 @@
+import csv
+import doctest
+import importlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asapmodel.models import attention
+from asapmodel.models.evaluation import bind, evaluate, paper_deployment
+from asapmodel.models.flops import attended, flops, pairs, topk_operations
+from asapmodel.models.parameters import Split
+from asapmodel.models.reduction import fit_quadratic
+from asapmodel.models.symbols import symbols
+
+ARCHITECTURES = Path("/work/shared/data/architectures.csv")
+MODULES = (
+    "symbols",
+    "evaluation",
+    "flops",
+    "reduction",
+    "attention",
+    "imbalance",
+    "moe",
+    "volumes",
+    "point_to_point",
+    "link",
+    "host",
+    "memory",
+)
+GIVEN = paper_deployment()
+ARCHITECTURE, DEVICE, PROFILE, SPLIT = GIVEN
+DENSE = (replace(ARCHITECTURE, index_topk=0), DEVICE, PROFILE, SPLIT)
+
+prompts = st.tuples(st.integers(1, 300), st.integers(0, 300)).map(lambda x: (max(x), min(x)))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests_pass_and_every_public_function_has_one(name):
+    module = importlib.import_module(f"asapmodel.models.{name}")
+    result = doctest.testmod(module)
+    assert result.failed == 0
+    own = [
+        getattr(module, x) for x in module.__all__ if getattr(getattr(module, x), "__module__", "") == module.__name__
+    ]
+    functions = [x for x in own if not isinstance(x, type) and callable(x)]
+    assert all(">>>" in x.__doc__ for x in functions)
+
+
+def test_defaults_are_the_published_architecture():
+    if not ARCHITECTURES.exists():
+        pytest.skip("the shared data folder is not here")
+    with ARCHITECTURES.open() as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        row = next(x for x in rows if x["model"] == "DeepSeek-V3.2")
+    for field in ARCHITECTURE.__dataclass_fields__:
+        column = "first_dense_layers" if field == "dense_layers" else field
+        assert getattr(ARCHITECTURE, field) == int(row[column]), field
+
+
+def test_flop_counts_are_those_of_section_2():
+    values = {name: float(evaluate(x, ARCHITECTURE)) for name, x in flops().items()}
+    assert values["projections"] == pytest.approx(374.2e6, rel=2e-4)
+    assert values["indexer_projections"] == pytest.approx(27.9e6, rel=1e-3)
+    assert values["dense_pair"] == 81920
+    assert values["absorbed_key"] == 278528
+    assert values["indexer_pair"] == 16384
+    assert values["absorbed_key"] * 2048 == pytest.approx(570.4e6, rel=1e-4)
+
+
+def test_projections_agree_with_step3():
+    assert 61 * float(evaluate(flops()["projections"], ARCHITECTURE)) == pytest.approx(2.283e10, rel=5e-4)
+
+
+@given(prompts, st.integers(0, 300))
+def test_closed_sums_equal_brute_force(prompt, k):
+    s, p = prompt
+    architecture = replace(ARCHITECTURE, index_topk=k)
+    rows = range(p + 1, s + 1)
+    assert float(evaluate(pairs(), s=s, p=p)) == sum(rows)
+    assert float(evaluate(attended(), architecture, s=s, p=p)) == sum(min(i, k) for i in rows)
+    operations = sum(4.36 * i + 3.32 * k for i in rows if i > k)
+    assert float(evaluate(topk_operations(), architecture, s=s, p=p)) == pytest.approx(operations)
+
+
+@given(prompts)
+def test_pairs_are_half_of_n_plus_w(prompt):
+    s, p = prompt
+    assert float(evaluate(pairs(), s=s, p=p)) == ((s - p) + (s**2 - p**2)) / 2
+
+
+def chunks_of(s, chunk):
+    ends = np.append(np.arange(chunk, s, chunk), s)
+    return ends, np.append(0, ends[:-1])
+
+
+@given(st.integers(1, 40000), st.integers(200, 20000))
+def test_chunks_add_up_to_the_prompt(s, chunk):
+    ends, starts = chunks_of(s, chunk)
+    assert attention.prompt_time(*DENSE, ends, starts).sum() == pytest.approx(float(attention.prompt_time(*DENSE, s)))
+    for name, part in attention.parts().items():
+        whole = float(evaluate(part, *GIVEN, s=s, p=0))
+        pieces = evaluate(part, *GIVEN, s=ends, p=starts).sum()
+        if name == "core":
+            # Each piece takes the cheaper form for itself: never dearer than the whole.
+            assert pieces <= whole * (1 + 1e-12)
+        else:
+            assert pieces == pytest.approx(whole, rel=1e-9)
+
+
+def test_sparse_chunks_add_up_where_all_take_one_form():
+    for s, chunk in ((2000, 500), (6000, 1000)):
+        ends, starts = chunks_of(s, chunk)
+        total = attention.prompt_time(*GIVEN, ends, starts).sum()
+        assert total == pytest.approx(float(attention.prompt_time(*GIVEN, s)))
+
+
+def test_core_takes_the_cheaper_form():
+    lengths = np.array([1000.0, 12_000.0, 13_000.0, 32768.0])
+    core = evaluate(attention.parts()["core"], *GIVEN, s=lengths, p=0) * SPLIT.T * 376e12 * PROFILE.core
+    dense = 81920 * lengths * (lengths + 1) / 2
+    sparse = 278528 * evaluate(attended(), ARCHITECTURE, s=lengths, p=0)
+    np.testing.assert_allclose(core, np.minimum(dense, sparse))
+    assert dense[1] < sparse[1]
+    assert sparse[2] < dense[2]
+
+
+def test_time_of_a_prompt_by_hand():
+    s, k = 32768, 2048
+    causal = s * (s + 1) / 2
+    expected = (
+        374210560 * s / 4 / (752e12 * 0.8)
+        + 27918336 * s / (752e12 * 0.8)
+        + 278528 * (k * (k + 1) / 2 + k * (s - k)) / 4 / (376e12 * 0.65)
+        + 16384 * causal / (752e12 * 0.65)
+        + sum(4.36 * i + 3.32 * k for i in range(k + 1, s + 1)) / (11e12 * 0.3)
+    )
+    assert float(attention.prompt_time(*GIVEN, s)) == pytest.approx(expected)
+
+
+def test_dense_attention_has_no_indexer():
+    parts = {name: float(evaluate(x, *DENSE, s=8192, p=0)) for name, x in attention.parts().items()}
+    assert parts["indexer_projections"] == parts["indexer_scores"] == parts["topk"] == 0
+    assert parts["core"] == pytest.approx(81920 * 8192 * 8193 / 2 / 4 / (376e12 * 0.65))
+
+
+def test_indexer_is_not_split_over_the_group():
+    def share(T):
+        split = Split(D=4, T=T, E=16)
+        return {name: float(evaluate(x, *GIVEN[:3], split, s=8192, p=0)) for name, x in attention.parts().items()}
+
+    one, eight = share(1), share(8)
+    for name in ("projections", "core"):
+        assert one[name] == pytest.approx(8 * eight[name])
+    for name in ("indexer_projections", "indexer_scores", "topk"):
+        assert one[name] == eight[name]
+
+
+@given(st.integers(1, 32767), st.integers(1, 4000), st.integers(0, 4000))
+def test_longer_costs_more_and_cached_costs_less(s, more, cached):
+    p = min(cached, s)
+    base = float(attention.prompt_time(*GIVEN, s, p))
+    assert float(attention.prompt_time(*GIVEN, s + more, p)) > base
+    assert base <= float(attention.prompt_time(*GIVEN, s, 0))
+
+
+def test_a_batch_pays_the_floor_once():
+    lengths = [100, 5000, 20000]
+    total = sum(float(attention.prompt_time(*GIVEN, s)) for s in lengths)
+    assert attention.batch_time(*GIVEN, lengths) == pytest.approx(PROFILE.attention_overhead + total)
+    cached = attention.batch_time(*GIVEN, lengths, cached=[0, 4000, 0])
+    assert cached < attention.batch_time(*GIVEN, lengths)
+
+
+def test_one_long_prompt_is_several_times_dearer_than_many_short_ones():
+    ratio = attention.batch_time(*GIVEN, [32768]) / attention.batch_time(*GIVEN, [1024] * 32)
+    assert 3.2 < ratio < 5.5  # sec. 2.2.1 has 4.2, hardware_and_models.md 1.6 expects at least 3.2
+
+
+def test_latency_grows_with_order_two_in_the_end():
+    s = np.array([65536.0, 131072.0, 262144.0])
+    order = np.diff(np.log(attention.prompt_time(*GIVEN, s))) / np.log(2)
+    assert order[0] < order[1] < 2
+    assert order[1] > 1.7
+
+
+def test_reduction_is_exact_for_a_quadratic():
+    lengths = np.geomspace(31, 32768, 40)
+    law = attention.reduce(*DENSE, lengths=lengths, weights=1 / lengths)
+    assert law.max_relative_error < 1e-9
+    assert law.fixed == PROFILE.attention_overhead
+    for s, p in ((4096, 0), (4096, 1024)):
+        n, w = s - p, s**2 - p**2
+        exact = float(attention.prompt_time(*DENSE, s, p))
+        assert law.per_token * n + law.per_token2 * w == pytest.approx(exact)
+
+
+def test_reduction_keeps_the_mean_cost_and_is_the_best_of_its_kind():
+    rng = np.random.default_rng(1)
+    lengths, weights = rng.uniform(31, 32768, 200), rng.uniform(0, 1, 200)
+    law = attention.reduce(*GIVEN, lengths=lengths, weights=weights)
+    exact = attention.prompt_time(*GIVEN, lengths)
+    model = law.per_token * lengths + law.per_token2 * lengths**2
+    assert weights @ model == pytest.approx(weights @ exact)
+    assert min(law[:3]) >= 0
+    assert law.mean_relative_error == pytest.approx(weights @ abs(model / exact - 1) / weights.sum())
+    assert law.max_relative_error == pytest.approx(abs(model / exact - 1).max())
+
+    def loss(a1):
+        a2 = (weights @ exact - a1 * (weights @ lengths)) / (weights @ lengths**2)
+        return weights @ ((a1 * lengths + a2 * lengths**2) / exact - 1) ** 2
+
+    limit = (weights @ exact) / (weights @ lengths)
+    assert loss(law.per_token) <= min(loss(a1) for a1 in np.linspace(0, limit, 101)) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("power", "zero"), [(0.5, 1), (3.0, 0)])
+def test_fit_falls_back_to_one_term(power, zero):
+    s = np.geomspace(10, 1000, 20)
+    coefficients = fit_quadratic(s, s**power, np.ones_like(s))
+    assert coefficients[zero] == pytest.approx(0.0, abs=1e-12)
+    assert (s**power).sum() == pytest.approx((coefficients[0] * s + coefficients[1] * s**2).sum())
+
+
+def test_reduction_for_one_length_is_exact_there():
+    law = attention.reduce(*GIVEN, lengths=[4096.0])
+    assert law.max_relative_error < 1e-12
+    assert law.per_token > 0
+    assert law.per_token2 > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: attention.prompt_time(*GIVEN, 100, 101),
+        lambda: attention.prompt_time(*GIVEN, 0),
+        lambda: attention.prompt_time(*GIVEN, -1),
+        lambda: attention.prompt_time(*GIVEN, float("nan")),
+        lambda: attention.prompt_time(*GIVEN[:2], replace(PROFILE, gemm=0.0), SPLIT, 100),
+        lambda: attention.batch_time(*GIVEN, []),
+        lambda: attention.batch_time(*GIVEN, [10, 20], cached=[5]),
+        lambda: attention.reduce(*GIVEN, lengths=[10.0, 20.0], weights=[1.0]),
+        lambda: attention.reduce(*GIVEN, lengths=[10.0, 20.0], weights=[0.0, 0.0]),
+        lambda: attention.reduce(*GIVEN, lengths=[10.0, 20.0], weights=[-1.0, 1.0]),
+        lambda: evaluate(pairs(), s=5),
+        lambda: evaluate(attention.prompt_expression(), ARCHITECTURE, s=5, p=0),
+    ],
+)
+def test_bad_input_is_refused(call):
+    with pytest.raises(ValueError, match=r"."):
+        call()
+
+
+def test_unknown_letters_are_refused():
+    with pytest.raises(KeyError):
+        symbols("H nonsense")
+    with pytest.raises(KeyError):
+        bind(nonsense=1.0)

@@ -1,0 +1,116 @@
+"""Each cost is a time or a size: substitute a quantity with its unit for every letter and see what is left."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+import sympy
+from sympy.physics.units import byte, convert_to, second
+
+from asapmodel.models import attention, flops, host, imbalance, link, memory, moe, point_to_point, volumes
+from asapmodel.models.parameters import Architecture, Device, Profile, Split
+from asapmodel.models.symbols import SYMBOLS
+
+TIMES = {
+    **{f"attention {name}": x for name, x in attention.parts().items()},
+    "prompt": attention.prompt_expression(),
+    "moe read": moe.read_expression(),
+    "moe floor": moe.floor_expression(),
+    "moe arithmetic": moe.arithmetic_expression(),
+    "moe": moe.time_expression(),
+    **{f"asynchronous {name}": x for name, x in link.asynchronous_expressions().items()},
+    **{f"synchronous {name}": x for name, x in link.synchronous_expressions().items()},
+    "p2p": link.p2p_expression(),
+    "async dispatch": point_to_point.async_dispatch_expression(),
+    "host": host.total_expression(),
+}
+SIZES = {
+    "dispatch": volumes.dispatch_volume(),
+    "combine": volumes.combine_volume(),
+    "printed": volumes.printed_volume(),
+    "cache": memory.cache_bytes(),
+    **{
+        f"{kind} {role} {name}": x
+        for kind in ("asap", "sync")
+        for role, items in memory.budget(kind).items()
+        for name, x in items.items()
+    },
+}
+COUNTS = {
+    **flops.flops(),
+    "pairs": flops.pairs(),
+    "attended": flops.attended(),
+    "topk": flops.topk_operations(),
+    "moe flop": moe.flop_per_token(),
+    "imbalance": imbalance.imbalance_expression(),
+}
+EVERYTHING = {**TIMES, **SIZES, **COUNTS}
+
+
+def with_units(expression, prompt=32768):
+    """Substitute value times unit for every letter; zeros become 3, lest they hide a term."""
+    values = {x: SYMBOLS[x.name] for x in expression.free_symbols}
+    numbers = {x: sympy.nsimplify(e.default or 3) for x, e in values.items()} | {
+        sympy.Symbol("s", positive=True): prompt
+    }
+    return expression.subs({x: numbers[x] * e.dimension for x, e in values.items()}, simultaneous=True)
+
+
+def left_over(expression, unit):
+    return sympy.simplify(convert_to(expression, unit) / unit)
+
+
+@pytest.mark.parametrize("prompt", [1024, 32768])
+@pytest.mark.parametrize("name", TIMES)
+def test_times_reduce_to_seconds(name, prompt):
+    rest = left_over(with_units(TIMES[name], prompt), second)
+    assert rest.is_number
+    assert rest > 0 or (prompt == 1024 and "topk" in name)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_reduce_to_bytes(name):
+    rest = left_over(with_units(SIZES[name]), byte)
+    assert rest.is_number
+    assert rest > 0
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_have_no_dimension(name):
+    assert with_units(COUNTS[name]).is_number
+
+
+def test_a_wrong_dimension_is_noticed():
+    wrong = TIMES["moe floor"] * sympy.Symbol("b_w", positive=True)
+    assert not left_over(with_units(wrong), second).is_number
+
+
+def test_every_free_symbol_is_in_the_table_with_its_assumption():
+    used = set().union(*(x.free_symbols for x in EVERYTHING.values()))
+    for x in used:
+        assert x.name in SYMBOLS
+        assert bool(x.is_positive) is not SYMBOLS[x.name].zero
+
+
+def test_every_letter_of_the_table_is_used():
+    used = {x.name for expression in EVERYTHING.values() for x in expression.free_symbols}
+    # The launch floor is added once per batch, the memory of a device is compared with sums.
+    assert set(SYMBOLS) - used == {"tau_a", "M"}
+
+
+def test_the_table_covers_every_parameter():
+    elsewhere = {"request_latency", "step_overhead"}  # per batch and request, not per layer
+    for owner in (Architecture, Device, Profile, Split):
+        fields = {x.name for x in dataclasses.fields(owner)} - elsewhere
+        assert {e.field for e in SYMBOLS.values() if e.owner == owner.__name__} == fields
+    assert all(e.meaning and e.place and e.unit for e in SYMBOLS.values())
+
+
+def test_import_is_cheap():
+    code = (
+        "import sys; from asapmodel.models import attention, moe, link, host, memory;"
+        "print([x for x in ('scipy', 'sympy.physics.units') if x in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
