@@ -1,0 +1,177 @@
+import tomllib
+from dataclasses import fields
+
+import pytest
+
+from asapmodel import catalog
+from asapmodel.catalog import _schema
+from asapmodel.errors import InputError
+from asapmodel.models.parameters import Architecture, Device, Profile
+
+LOADERS = {
+    "models": (Architecture, catalog.load_architecture),
+    "devices": (Device, catalog.load_device),
+    "profiles": (Profile, catalog.load_profile),
+    "clusters": (catalog.Cluster, catalog.load_cluster),
+}
+ENTRIES = [(kind, name) for kind in LOADERS for name in catalog.names(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_every_entry_loads_with_the_origin_of_every_number(kind, name):
+    record, load = LOADERS[kind]
+    value, assumptions = load(name)
+    assert isinstance(value, record)
+    named = {a.name.rpartition(".")[2] for a in assumptions}
+    assert named == ({"devices"} if kind == "clusters" else {f.name for f in fields(record)})
+    for assumption in assumptions:
+        assert assumption.name.startswith(kind.removesuffix("s") + ".")
+        assert assumption.kind in ("stated", "measured", "fitted", "assumed")
+        assert len(assumption.source) > 10
+        assert float(assumption.value) >= 0
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_every_number_in_the_files_has_value_unit_source_and_kind(kind, name):
+    data = tomllib.loads(catalog.entry_path(kind, name).read_text())
+    for key, number in data.items():
+        if key not in ("title", "device", "profile"):
+            assert {"value", "unit", "source", "kind"} <= number.keys(), key
+
+
+def test_every_field_of_the_cost_models_is_described():
+    for record, described in catalog.FIELDS.items():
+        assert list(described) == [f.name for f in fields(record)]
+
+
+def test_the_paper_s_hardware_and_model():
+    device, _ = catalog.load_device("ascend-910c-die")
+    assert device == Device(376e12, 752e12, 11e12, 64e9, 1.6e12, 196e9)
+    model, _ = catalog.load_architecture("deepseek-v3.2")
+    assert (model.layers, model.routed_experts, model.experts_per_token, model.shared_experts) == (61, 256, 8, 1)
+    cluster, _ = catalog.load_cluster("cloudmatrix384")
+    assert cluster == catalog.Cluster(768, "ascend-910c-die", "cloudmatrix384-paper")
+    profile, assumptions = catalog.load_profile(cluster.profile)
+    assert profile.host_dispatch == pytest.approx(220e-6)
+    assert next(a for a in assumptions if a.name == "profile.host_dispatch").unit == "us"
+    # 63 MB per 1k tokens, section 5.4.
+    assert 1024 * model.experts_per_token * profile.dispatch_bytes_per_copy == pytest.approx(63e6, rel=0.01)
+
+
+def test_names_are_sorted_and_kinds_known():
+    assert {"paper-default", "paper-chunked", "paper-asap"} <= set(catalog.names("scenarios"))
+    assert list(catalog.names("scenarios")) == sorted(catalog.names("scenarios"))
+    with pytest.raises(ValueError, match="no kind 'planets'"):
+        catalog.names("planets")
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "message"),
+    [
+        (
+            catalog.load_device,
+            "ascend-910c",
+            "catalogue: device: no device 'ascend-910c' in the catalogue; the nearest device is 'ascend-910c-die'",
+        ),
+        (
+            catalog.load_architecture,
+            "DeepSeek-V3.2",
+            "catalogue: model: no model 'DeepSeek-V3.2' in the catalogue; the nearest model is 'deepseek-v3.2'",
+        ),
+        (
+            catalog.load_cluster,
+            "../x",
+            "catalogue: cluster: no cluster '../x' in the catalogue; the nearest cluster is 'cloudmatrix384'",
+        ),
+    ],
+)
+def test_unknown_names(load, name, message):
+    with pytest.raises(InputError) as info:
+        load(name)
+    assert str(info.value) == message
+
+
+def device_text(**changes):
+    lines = {
+        key: f'{key} = {{ value = 1, unit = "{unit}", kind = "stated", source = "a document" }}'
+        for key, unit in {
+            "bf16_flops": "TFLOPS",
+            "int8_flops": "TOPS",
+            "vector_flops": "TFLOPS",
+            "memory_bytes": "GiB",
+            "memory_bandwidth": "TB/s",
+            "link_bandwidth": "GB/s",
+        }.items()
+    }
+    return "\n".join(['title = "A device"', *(lines | changes).values()])
+
+
+def parse(text):
+    return _schema.parse_entry(Device, text, "x.toml", "device")
+
+
+def test_units_become_si():
+    assert parse(device_text()).value == Device(1e12, 1e12, 1e12, 2.0**30, 1e12, 1e9)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "x.toml: memory_bytes: is missing; add memory_bytes = ... to the file"),
+        ("memory_bytes = 64e9", "x.toml: memory_bytes: is 64000000000.0; give a table, key = value"),
+        (
+            'memory_bytes = { value = 1, unit = "GB", kind = "stated" }',
+            "x.toml: memory_bytes.source: is missing; add source = ... to memory_bytes",
+        ),
+        (
+            'memory_bytes = { value = 1, unit = "GB", kind = "guessed", source = "s" }',
+            "x.toml: memory_bytes.kind: is 'guessed'; give 'stated', 'measured', 'fitted' or 'assumed'",
+        ),
+        (
+            'memory_bytes = { value = 1, unit = "GB", kind = "fitted", source = "s" }',
+            "x.toml: memory_bytes.fitted_to: goes with kind 'fitted', and only with it; say what it was fitted to",
+        ),
+        (
+            'memory_bytes = { value = nan, unit = "GB", kind = "stated", source = "s" }',
+            "x.toml: memory_bytes.value: is nan; give a finite number",
+        ),
+        (
+            'memory_bytes = { value = 0, unit = "GB", kind = "stated", source = "s" }',
+            "x.toml: memory_bytes: is '0 GB'; give a number greater than 0",
+        ),
+        (
+            'memory_bytes = { value = 1, unit = "ms", kind = "stated", source = "s" }',
+            "x.toml: memory_bytes: '1 ms' is a time, not a size; give bytes as a number, "
+            "or text with one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB",
+        ),
+        (
+            'memory_bites = { value = 1, unit = "GB", kind = "stated", source = "s" }',
+            "x.toml: memory_bites: unknown key; the nearest valid key is 'memory_bytes'",
+        ),
+    ],
+)
+def test_bad_entries(line, message):
+    with pytest.raises(InputError) as info:
+        parse(device_text(memory_bytes=line))
+    assert str(info.value) == message
+
+
+def test_fitted_numbers_say_to_what_and_percent_is_a_unit():
+    number = '{ value = 65, unit = "%", kind = "fitted", source = "our fit", fitted_to = "figure 3a" }'
+    text = catalog.entry_path("profiles", "cloudmatrix384-paper").read_text()
+    lines = [f"core = {number}" if line.startswith("core =") else line for line in text.splitlines()]
+    value, assumptions = _schema.parse_entry(Profile, "\n".join(lines), "x.toml", "profile")
+    assert value.core == pytest.approx(0.65)
+    assert next(a for a in assumptions if a.name == "profile.core").source == "our fit (fitted to figure 3a)"
+    broken = "\n".join(lines).replace('unit = "%"', 'unit = "ms"')
+    with pytest.raises(InputError, match=r"x.toml: core.unit: is 'ms'; give '1' or '%' for a plain number"):
+        _schema.parse_entry(Profile, broken, "x.toml", "profile")
+
+
+def test_bad_clusters():
+    with pytest.raises(InputError, match=r"x.toml: devices: is 2.5; give a whole number"):
+        _schema.parse_cluster(
+            'title = "c"\ndevice = "d"\nprofile = "p"\n'
+            'devices = { value = 2.5, unit = "1", kind = "stated", source = "s" }',
+            "x.toml",
+        )

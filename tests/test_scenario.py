@@ -1,0 +1,621 @@
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asapmodel import catalog
+from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
+from asapmodel.errors import InputError
+from asapmodel.policy import Layout, Policy
+from asapmodel.scenario import Scenario
+from asapmodel.scenario_tables import PolicyTable
+from asapmodel.scenario_workload import Constant, Lognormal, TraceLengths, Values
+from asapmodel.tomlfile import format_toml, parse_toml
+
+ASAP = '[system]\nkind = "asap"\nD = 4\nT = 4\nE = 16\n'
+SYNC = '[system]\nkind = "sync"\nD = 8\nT = 4\n'
+TIMES = "give seconds as a number, or text with one of ns, us, ms, s, min, h"
+
+# The example of the contract; its alternatives, shown there side by side, follow in CONTRACT_ALTERNATIVES.
+CONTRACT = """
+[model]     use = "deepseek-v3.2"                 # catalogue name, or fields inline / overriding
+[cluster]   use = "cloudmatrix384"
+[system]    kind = "asap"                         # "sync" | "asap"
+D = 4
+T = 4
+E = 16
+[policy]                                          # names and defaults as in SEMANTICS.md
+min_batch_tokens = 2048
+max_batch_tokens = 32768
+exclusive_tokens = 16384
+batch_window = "50 ms"
+pairing = "locked"                                # "rolling"
+dual_batch = true
+overlap_moe = true
+overlap_attention = false
+super_kernel = true
+chunk_tokens = 0                                  # sync: 0 = unchunked
+balance = "tokens"
+[workload]
+arrivals = "poisson"                              # "gamma" with cv = ..., "trace"
+rate = 4.0                                        # requests/s; for a trace: rescales it; absent: as recorded
+lengths = { family = "lognormal", mu = 7.5733, sigma = 1.445 }
+min_prompt_tokens = 31
+max_prompt_tokens = 32768
+duration = "300 s"
+seed = 1
+[slo]       ttft = "5 s"
+statistic = "mean"                                # "p50".."p99", or attainment = 0.99
+[costs]                                           # overrides the cost models, seconds per layer
+attention = { fixed = 8e-4, per_token = 1.8e-7, per_token2 = 2.5e-11 }
+dispatch_send = { fixed = 3e-5, per_token = 8e-8 }
+dispatch_recv = { fixed = 1e-5, per_token = 2e-8 }
+moe = { floor = 3.6e-4, per_token = 1.8e-7 }
+combine_send = { fixed = 3e-5, per_token = 8e-8 }
+combine_recv = { fixed = 1e-5, per_token = 5e-8 }
+host_dispatch = "220 us"
+layers = 61
+"""
+# TOML wants a line end after a table's name; the contract sets the first key beside it for brevity.
+for _table in ("model", "cluster", "system", "slo"):
+    CONTRACT = CONTRACT.replace(f"[{_table}]  ", f"[{_table}]\n", 1)
+TRACE_CSV = "arrival_s,prompt_tokens,cached_tokens,output_tokens\n0.0,100,,\n"
+
+
+@pytest.fixture
+def contract():
+    return Scenario.parse(CONTRACT, where="scenario.toml")
+
+
+def refused(text, where="s.toml", **kw):
+    with pytest.raises(InputError) as info:
+        Scenario.parse(text, where=where, **kw)
+    assert info.value.exit_status == 2
+    assert "\n" not in str(info.value)
+    return str(info.value)
+
+
+def test_the_contract_example(contract):
+    assert contract.name == "scenario"
+    assert contract.layout == Layout("asap", 4, 4, 16)
+    assert contract.policy == Policy()
+    work = contract.workload
+    assert (work.arrivals, work.rate, work.duration, work.seed) == ("poisson", 4.0, 300.0, 1)
+    assert work.lengths == Lognormal(family="lognormal", mu=7.5733, sigma=1.445)
+    assert (work.min_prompt_tokens, work.max_prompt_tokens) == (31, 32768)
+    assert (contract.slo.ttft, contract.slo.statistic, contract.slo.quantile) == (5.0, "mean", None)
+    nothing = Affine(0.0, 0.0)
+    base = LayerCosts(Quadratic(0, 0, 0), nothing, nothing, Plateau(0, 0), nothing, nothing, dense_layers=3)
+    assert contract.costs_override.apply(base) == LayerCosts(
+        attention=Quadratic(8e-4, 1.8e-7, 2.5e-11),
+        dispatch_send=Affine(3e-5, 8e-8),
+        dispatch_recv=Affine(1e-5, 2e-8),
+        moe=Plateau(3.6e-4, 1.8e-7),
+        combine_send=Affine(3e-5, 8e-8),
+        combine_recv=Affine(1e-5, 5e-8),
+        host_dispatch=220e-6,
+        layers=61,
+        dense_layers=3,
+    )
+
+
+def test_the_contract_s_alternatives(tmp_path):
+    trace = tmp_path / "trace.csv.gz"
+    trace.write_text(TRACE_CSV)
+
+    def workload(lines):
+        return Scenario.parse(f"{ASAP}[workload]\n{lines}", base=tmp_path).workload
+
+    assert workload("lengths = { constant = 4096 }").lengths == Constant(constant=4096)
+    assert workload("lengths = { values = [1, 2] }").lengths == Values(values=(1, 2))
+    assert workload('lengths = { trace = "trace.csv.gz" }').lengths == TraceLengths(trace=str(trace))
+    assert workload('arrivals = "gamma"\ncv = 2').cv == 2.0
+    for text in ('arrivals = "trace"\ntrace = "trace.csv.gz"', 'trace = "trace.csv.gz"\nspread = "3 s"'):
+        replay = workload(text)
+        assert (replay.arrivals, replay.trace, replay.lengths) == ("trace", trace, None)
+        assert (replay.rate, replay.duration) == (None, None)
+    assert replay.spread == 3.0
+    sync = Scenario.parse(f'{SYNC}[policy]\nchunk_tokens = 8192\nbalance = "work"\npairing = "rolling"')
+    assert (sync.policy.chunk_tokens, sync.policy.balance, sync.policy.pairing) == (8192, "work", "rolling")
+
+
+def test_defaults():
+    scenario = Scenario.parse(ASAP)
+    assert (scenario.name, scenario.source) == ("text", "<text>")
+    assert scenario.policy == Policy()
+    assert scenario.workload.arrivals == "poisson"
+    assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == (1, 32768)
+    assert (scenario.workload.rate, scenario.workload.duration, scenario.workload.seed) == (None, 300.0, 1)
+    assert (scenario.slo.ttft, scenario.slo.statistic) == (5.0, "mean")
+    assert scenario.costs_override.given() == {}
+    assert scenario.architecture == catalog.load_architecture("deepseek-v3.2")
+    assert scenario.devices == catalog.load_cluster("cloudmatrix384")
+    assert scenario.device == catalog.load_device("ascend-910c-die")
+    assert scenario.profile == catalog.load_profile("cloudmatrix384-paper")
+
+
+def test_a_synchronous_system_has_its_own_defaults():
+    scenario = Scenario.parse(SYNC)
+    assert scenario.layout == Layout("sync", 8, 4, 32)
+    assert scenario.policy.batch_window == 0.0
+    assert Scenario.parse(f'{SYNC}[policy]\nbatch_window = "0.1 s"').policy.batch_window == 0.1
+    assert Scenario.parse(f"{SYNC}E = 32").layout.E == 32
+    ignored = f"{SYNC}[policy]\nmin_batch_tokens = 9\nmax_batch_tokens = 8\ndual_batch = false\nsuper_kernel = false"
+    assert Scenario.parse(ignored).policy.max_batch_tokens == 8
+
+
+def test_the_policy_table_has_the_fields_of_the_policy():
+    assert list(PolicyTable.model_fields) == [f.name for f in fields(Policy)]
+
+
+@pytest.mark.parametrize(
+    ("slo", "statistic", "quantile"),
+    [
+        ('statistic = "p99"', "p99", 0.99),
+        ('statistic = "p99.9"', "p99.9", 0.999),
+        ('statistic = "p1"', "p1", 0.01),
+        ("attainment = 0.99", "p99", 0.99),
+        ("attainment = 0.9999", "p99.99", 0.9999),
+        ('statistic = "mean"', "mean", None),
+    ],
+)
+def test_objectives(slo, statistic, quantile):
+    table = Scenario.parse(f"{ASAP}[slo]\n{slo}").slo
+    assert table.statistic == statistic
+    assert table.quantile == (quantile if quantile is None else pytest.approx(quantile))
+
+
+def test_overriding_catalogue_entries():
+    scenario = Scenario.parse(
+        f"""{ASAP}
+[model]
+use = "deepseek-v3.2"
+layers = 30
+[cluster]
+use = "cloudmatrix384"
+devices = 64
+link_bandwidth = "400 GB/s"
+memory_bytes = "64 GiB"
+profile = {{ gemm = 0.7, host_dispatch = "100 us" }}
+""",
+        where="mine.toml",
+    )
+    assert scenario.architecture.value.layers == 30
+    assert scenario.architecture.value.hidden == 7168
+    assert scenario.devices.value.devices == 64
+    assert scenario.device.value.link_bandwidth == 400e9
+    assert scenario.device.value.memory_bytes == 64 * 2**30
+    assert scenario.profile.value.gemm == 0.7
+    assert scenario.profile.value.core == 0.654
+    for entry, name, unit in (
+        (scenario.architecture, "model.layers", ""),
+        (scenario.device, "device.link_bandwidth", "B/s"),
+        (scenario.profile, "profile.host_dispatch", "s"),
+        (scenario.devices, "cluster.devices", ""),
+    ):
+        (own,) = [a for a in entry.assumptions if a.name == name]
+        assert (own.kind, own.source, own.unit) == ("override", "mine.toml", unit)
+    assert len(scenario.profile.assumptions) == len(catalog.load_profile("cloudmatrix384-paper").assumptions)
+
+
+def test_records_given_whole_need_no_catalogue():
+    model = "\n".join(f"{f} = {8 if 'experts' in f else 9}" for f in catalog.FIELDS[type(MODEL)])
+    device = "\n".join(f"{f} = 1e12" for f in catalog.FIELDS[type(DEVICE)])
+    profile = "\n".join(f"{f} = 1" for f in catalog.FIELDS[type(PROFILE)])
+    text = f"{ASAP}[model]\n{model}\n[cluster]\ndevices = 32\n{device}\n[cluster.profile]\n{profile}\n"
+    scenario = Scenario.parse(text)
+    assert scenario.architecture.value.hidden == 9
+    assert scenario.device.value.link_bandwidth == 1e12
+    assert scenario.profile.value.gemm == 1.0
+    assert {a.kind for e in (scenario.architecture, scenario.device) for a in e.assumptions} == {"override"}
+    named = Scenario.parse(
+        f'{ASAP}[cluster]\ndevices = 32\ndevice = "ascend-910c-die"\nprofile = "cloudmatrix384-paper"'
+    )
+    assert named.devices.value == catalog.Cluster(32, "ascend-910c-die", "cloudmatrix384-paper")
+
+
+MODEL = catalog.load_architecture("deepseek-v3.2").value
+DEVICE = catalog.load_device("ascend-910c-die").value
+PROFILE = catalog.load_profile("cloudmatrix384-paper").value
+
+
+def test_costs_override_single_coefficients():
+    costs = Scenario.parse(
+        f'{ASAP}[costs]\nattention = {{ fixed = "1 ms" }}\nmoe = {{ floor = 0 }}\ndense = {{ per_token = "10 ns" }}\n'
+        'dense_layers = 3\nstep_overhead = "7 ms"\nrequest_latency = 0.03'
+    ).costs_override
+    one = Affine(1.0, 1.0)
+    base = LayerCosts(Quadratic(1, 1, 1), one, one, Plateau(1, 1), one, one, dense=one)
+    changed = costs.apply(base)
+    assert changed.attention == Quadratic(1e-3, 1, 1)
+    assert changed.moe == Plateau(0, 1)
+    assert changed.dense == Affine(1.0, 1e-8)
+    assert (changed.dense_layers, changed.step_overhead, changed.request_latency) == (3, 7e-3, 0.03)
+    assert changed.combine_send == one
+    named = {a.name: (a.value, a.unit, a.kind, a.source) for a in costs.assumptions("s.toml")}
+    assert named["costs.attention.fixed"] == ("0.001", "s", "override", "s.toml")
+    assert named["costs.dense.per_token"] == ("1e-08", "s/token", "override", "s.toml")
+    assert named["costs.dense_layers"] == ("3", "", "override", "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # keys, tables, syntax
+        (
+            ASAP + "[policy]\nbatch_windw = 1",
+            "policy.batch_windw: unknown key; the nearest valid key is 'batch_window'",
+        ),
+        (ASAP + "[polcy]", "polcy: unknown table; the nearest valid table is 'policy'"),
+        (ASAP + "[workload]\nD = 8", "workload.D: unknown key; it belongs in [system]"),
+        ("rate = 4\n" + ASAP, "rate: unknown key; it belongs in [workload]"),
+        (ASAP + "d = 8", "system.d: unknown key; the nearest valid key is 'D'"),
+        (ASAP + "[costs]\nmoe = { flor = 1 }", "costs.moe.flor: unknown key; the nearest valid key is 'floor'"),
+        (
+            ASAP + '[model]\nuse = "deepseek-v3.2"\nlayer = 3',
+            "model.layer: unknown key; the nearest valid key is 'layers'",
+        ),
+        (
+            ASAP + '[cluster]\nuse = "cloudmatrix384"\nprofile = { gem = 1 }',
+            "cluster.profile.gem: unknown key; the nearest valid key is 'gemm'",
+        ),
+        ("[system]\nkind = \n", "line 2: not valid TOML: Invalid value; correct the syntax"),
+        (ASAP + "D = 5", "line 6: not valid TOML: Cannot overwrite a value; correct the syntax"),
+        ("slo = 3\n" + ASAP, "slo: is 3; write a table, [slo] with key = value lines"),
+        ("", "system: is missing; add [system] with kind, D and T, and E for kind = 'asap'"),
+        # system
+        ("[system]\nD = 4\nT = 4", "system.kind: is missing; add kind = ... to system"),
+        (ASAP.replace('"asap"', '"aspa"'), "system.kind: is 'aspa'; give 'sync' or 'asap'"),
+        (ASAP.replace("D = 4\n", ""), "system.D: is missing; add D = ... to system"),
+        (ASAP.replace("T = 4\n", ""), "system.T: is missing; add T = ... to system"),
+        (ASAP.replace("E = 16\n", ""), "system.E: is missing; kind = 'asap' needs the number of MoE devices"),
+        (ASAP.replace("D = 4", "D = 0"), "system.D: is 0; give a whole number of at least 1"),
+        (ASAP.replace("D = 4", "D = -1"), "system.D: is -1; give a whole number of at least 1"),
+        (ASAP.replace("D = 4", "D = 4.5"), "system.D: is 4.5; give a whole number"),
+        (ASAP.replace("D = 4", 'D = "4"'), "system.D: is '4'; give a whole number"),
+        (ASAP.replace("D = 4", "D = true"), "system.D: is true; give a whole number"),
+        (
+            SYNC + "E = 16",
+            "system.E: is 16 for kind = 'sync'; experts are spread over all D x T = 32 devices: "
+            "give that, or leave E out",
+        ),
+        (
+            ASAP.replace("D = 4", "D = 400"),
+            "system: needs 1616 devices, the cluster has 768; lower D, T or E, or raise cluster.devices",
+        ),
+        # policy
+        (
+            ASAP + '[policy]\nbatch_window = "5 GB"',
+            f"policy.batch_window: '5 GB' is a size, not a time; {TIMES}",
+        ),
+        (ASAP + '[policy]\nbatch_window = "5"', f"policy.batch_window: '5' has no unit; {TIMES}"),
+        (ASAP + "[policy]\nbatch_window = nan", f"policy.batch_window: is nan, not a finite time; {TIMES}"),
+        (ASAP + "[policy]\nbatch_window = -1", "policy.batch_window: is -1; give a number of at least 0"),
+        (ASAP + '[policy]\nbatch_window = "-1 s"', "policy.batch_window: is '-1 s'; give a number of at least 0"),
+        (ASAP + "[policy]\nmin_batch_tokens = 0", "policy.min_batch_tokens: is 0; give a whole number of at least 1"),
+        (ASAP + '[policy]\nmin_batch_tokens = "2k"', "policy.min_batch_tokens: is '2k'; give a whole number"),
+        (ASAP + "[policy]\nexclusive_tokens = 0", "policy.exclusive_tokens: is 0; give a whole number of at least 1"),
+        (ASAP + '[policy]\npairing = "lokced"', "policy.pairing: is 'lokced'; give 'locked' or 'rolling'"),
+        (ASAP + "[policy]\ndual_batch = 1", "policy.dual_batch: is 1; give true or false"),
+        (SYNC + "[policy]\ndual_batch = 1", "policy.dual_batch: is 1; give true or false"),
+        (
+            ASAP + "[policy]\nchunk_tokens = 8192",
+            "policy.chunk_tokens: is 8192, but chunks are not available for kind = 'asap'; "
+            "leave it out, or give kind = 'sync'",
+        ),
+        (
+            ASAP + "[policy]\nmax_batch_tokens = 10",
+            "policy.min_batch_tokens: is 2048, more than max_batch_tokens 10; lower it, or raise max_batch_tokens",
+        ),
+        # catalogue
+        (
+            ASAP + '[model]\nuse = "deepseek-v3"',
+            "model.use: no model 'deepseek-v3' in the catalogue; the nearest model is 'deepseek-v3.2'",
+        ),
+        (
+            ASAP + '[cluster]\nuse = "cloudmatrix"',
+            "cluster.use: no cluster 'cloudmatrix' in the catalogue; the nearest cluster is 'cloudmatrix384'",
+        ),
+        (
+            ASAP + '[cluster]\nuse = "cloudmatrix384"\ndevice = "910c"',
+            "cluster.device: no device '910c' in the catalogue; the nearest device is 'ascend-910c-die'",
+        ),
+        (
+            ASAP + '[cluster]\nuse = "cloudmatrix384"\nlink_bandwidth = 0',
+            "cluster.link_bandwidth: is 0; give a number greater than 0",
+        ),
+        (
+            ASAP + '[cluster]\nuse = "cloudmatrix384"\nprofile = { gemm = 1.5 }',
+            "cluster.profile.gemm: is 1.5; give a number of at most 1",
+        ),
+        (
+            ASAP + '[model]\nuse = "deepseek-v3.2"\ndense_layers = 62',
+            "model.dense_layers: is 62; give at most 61",
+        ),
+        (
+            ASAP + '[model]\nuse = "deepseek-v3.2"\nexperts_per_token = 257',
+            "model.experts_per_token: is 257; give at most 256",
+        ),
+        # workload
+        (ASAP + "[workload]\nrate = 0", "workload.rate: is 0; give a number greater than 0"),
+        (ASAP + "[workload]\nduration = 0", "workload.duration: is 0; give a number greater than 0"),
+        (ASAP + "[workload]\nseed = -1", "workload.seed: is -1; give a whole number of at least 0"),
+        (
+            ASAP + '[workload]\narrivals = "gamma"',
+            "workload.cv: is missing; arrivals = 'gamma' needs the coefficient of variation",
+        ),
+        (
+            ASAP + '[workload]\narrivals = "gamma"\ncv = 0',
+            "workload.cv: is 0; give a number greater than 0",
+        ),
+        (
+            ASAP + "[workload]\ncv = 2",
+            "workload.cv: is not for arrivals = 'poisson'; leave it out, or give arrivals = 'gamma'",
+        ),
+        (
+            ASAP + '[workload]\narrivals = "bursty"',
+            "workload.arrivals: is 'bursty'; give 'poisson', 'gamma' or 'trace'",
+        ),
+        (
+            ASAP + '[workload]\narrivals = "trace"',
+            "workload.trace: is missing; arrivals = 'trace' needs it",
+        ),
+        (
+            ASAP + "[workload]\nspread = 3",
+            "workload.spread: is only for a replayed trace; leave it out, or give trace",
+        ),
+        (
+            ASAP + "[workload]\nmin_prompt_tokens = 100\nmax_prompt_tokens = 10",
+            "workload.min_prompt_tokens: is 100; give at most max_prompt_tokens, 10",
+        ),
+        (
+            ASAP + "[workload]\nlengths = { constant = 0 }",
+            "workload.lengths.constant: is 0; give a whole number of at least 1",
+        ),
+        (
+            ASAP + "[workload]\nlengths = { constant = 32769 }",
+            "workload.lengths: no length is within the bounds; "
+            "give a length from min_prompt_tokens 1 to max_prompt_tokens 32768",
+        ),
+        (
+            ASAP + "[workload]\nlengths = { values = [] }",
+            "workload.lengths.values: is []; give at least one entry",
+        ),
+        (
+            ASAP + '[workload]\nlengths = { values = [1, "2"] }',
+            "workload.lengths.values.1: is '2'; give a whole number",
+        ),
+        (
+            ASAP + "[workload]\nlengths = { constant = 1, values = [1] }",
+            "workload.lengths: has both constant and values; give one of them",
+        ),
+        (
+            ASAP + '[workload]\nlengths = { famly = "lognormal" }',
+            "workload.lengths.famly: unknown key; the nearest valid key is 'family'",
+        ),
+        (
+            ASAP + '[workload]\nlengths = { family = "pareto", mu = 1, sigma = 1 }',
+            "workload.lengths.family: is 'pareto'; give 'lognormal'",
+        ),
+        (
+            ASAP + '[workload]\nlengths = { family = "lognormal", mu = nan, sigma = 1 }',
+            "workload.lengths.mu: is nan; give a finite number",
+        ),
+        (
+            ASAP + '[workload]\nlengths = { family = "lognormal", mu = 1, sigma = inf }',
+            "workload.lengths.sigma: is inf; give a finite number",
+        ),
+        (ASAP + "[workload]\nlengths = 4096", "workload.lengths: is 4096; give a table, key = value"),
+        # objective
+        (ASAP + '[slo]\nttft = "5 GB"', f"slo.ttft: '5 GB' is a size, not a time; {TIMES}"),
+        (ASAP + "[slo]\nttft = 0", "slo.ttft: is 0; give a number greater than 0"),
+        (ASAP + '[slo]\nstatistic = "p100"', "slo.statistic: is 'p100'; give 'mean', or 'p1' to 'p99.9'"),
+        (
+            ASAP + '[slo]\nstatistic = "median"',
+            "slo.statistic: is 'median'; give 'mean', or 'p50' to 'p99' (p1 to p99.9)",
+        ),
+        (ASAP + "[slo]\nattainment = 1.0", "slo.attainment: is 1.0; give a number less than 1"),
+        (ASAP + "[slo]\nattainment = 0", "slo.attainment: is 0; give a number greater than 0"),
+        (
+            ASAP + '[slo]\nattainment = 0.9\nstatistic = "p90"',
+            "slo.attainment: cannot be combined with statistic; give one of the two",
+        ),
+        # costs
+        (ASAP + "[costs]\nmoe = { floor = -1 }", "costs.moe.floor: is -1; give a number of at least 0"),
+        (ASAP + "[costs]\nmoe = 3", "costs.moe: is 3; give a table, key = value"),
+        (
+            ASAP + "[costs]\nattention = { fixed = inf }",
+            f"costs.attention.fixed: is inf, not a finite time; {TIMES}",
+        ),
+        (ASAP + "[costs]\nlayers = 0", "costs.layers: is 0; give a whole number of at least 1"),
+        (ASAP + "[costs]\ndense_layers = 62", "costs.dense_layers: is 62; give at most layers, 61"),
+    ],
+)
+def test_bad_input_is_one_line_with_file_key_and_remedy(text, message):
+    assert refused(text) == f"s.toml: {message}"
+
+
+def test_parts_missing_without_a_catalogue_entry():
+    assert refused(f"{ASAP}[model]\nlayers = 3").startswith("s.toml: model.dense_layers: is missing; give it, or")
+    assert "cluster.use: is missing; give one of cloudmatrix384" in refused(f"{ASAP}[cluster]\ndevices = 64")
+    device = f'{ASAP}[cluster]\ndevice = "ascend-910c-die"\n'
+    assert "cluster.profile.gemm: is missing; give it, or start from use" in refused(device)
+    assert "cluster.devices: is missing" in refused(f'{device}profile = "cloudmatrix384-paper"')
+
+
+def test_traces_are_files_beside_the_scenario_or_shipped(tmp_path):
+    (tmp_path / "t.csv").write_text(TRACE_CSV)
+    path = tmp_path / "mine.toml"
+    path.write_text(f'{ASAP}[workload]\ntrace = "t.csv"')
+    scenario = Scenario.load(path)
+    assert (scenario.name, scenario.source) == ("mine", str(path))
+    assert scenario.workload.trace == tmp_path / "t.csv"
+    assert scenario.replace(rate=2.0).workload.trace == tmp_path / "t.csv"
+    assert Scenario.parse(scenario.to_toml(), where="mine.toml", base="/") == scenario
+    gone = refused(f'{ASAP}[workload]\ntrace = "u.csv"', base=tmp_path)
+    assert gone.startswith(f"s.toml: workload.trace: no such file: {tmp_path / 'u.csv'}; paths are relative to")
+    both = refused(f'{ASAP}[workload]\ntrace = "t.csv"\nlengths = {{ constant = 1 }}', base=tmp_path)
+    assert "workload.lengths: cannot be combined with trace" in both
+    assert "workload.arrivals: is 'poisson' although a trace is replayed" in refused(
+        f'{ASAP}[workload]\ntrace = "t.csv"\narrivals = "poisson"', base=tmp_path
+    )
+    assert "workload.trace: is 3" in refused(f"{ASAP}[workload]\ntrace = 3")
+    shipped = Scenario.parse(f'{ASAP}[workload]\ntrace = "mooncake_conversation"', base=tmp_path)
+    assert shipped.workload.trace == catalog.entry_path("traces", "mooncake_conversation")
+    near = refused(f'{ASAP}[workload]\ntrace = "mooncake_conversaton"')
+    assert near.endswith("the nearest shipped trace is 'mooncake_conversation'")
+
+
+def test_files_that_are_not_there_or_not_readable(tmp_path, monkeypatch):
+    def message(path):
+        with pytest.raises(InputError) as info:
+            Scenario.load(path)
+        assert "\n" not in str(info.value)
+        return str(info.value)
+
+    monkeypatch.chdir(tmp_path)
+    assert message("paper-asp") == (
+        "paper-asp: no such file or shipped scenario; give a file or a shipped scenario; the nearest is 'paper-asap'"
+    )
+    assert message(tmp_path) == f"{tmp_path}: is a directory; give a .toml file"
+    Path("latin.toml").write_bytes(b"# \xe9\n")
+    assert message("latin.toml") == "latin.toml: is not UTF-8 text (byte 2); save it as UTF-8"
+    assert "no such file" in message("x" * 5000)
+    assert "no such file" in message("a\0b")
+    Path("paper-asap").write_text(SYNC)
+    assert Scenario.load("paper-asap").layout.kind == "sync", "a file goes before a shipped name"
+
+
+@pytest.mark.parametrize("name", catalog.names("scenarios"))
+def test_shipped_scenarios(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    scenario = Scenario.load(name)
+    assert (scenario.name, scenario.source) == (name, f"<{name}>")
+    assert scenario.layout.devices == 32
+    assert (scenario.slo.ttft, scenario.slo.statistic) == (5.0, "mean")
+    assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == (31, 32768)
+    system = name.partition("-")[2]
+    expected = {
+        "default": Policy(max_batch_tokens=8192, batch_window=0.0),
+        "chunked": Policy(chunk_tokens=8192, batch_window=0.0),
+        "asap": Policy(),
+    }
+    assert scenario.policy == expected[system]
+    if name.startswith("trace"):
+        assert scenario.workload.spread == 3.0
+    else:
+        assert scenario.workload.duration == 300.0
+    assert Scenario.parse(scenario.to_toml(), where=f"<{name}>") == scenario
+
+
+def test_replace():
+    scenario = Scenario.load("paper-asap")
+    variant = scenario.replace(D=8, rate=np.float64(4), seed=np.int64(7), name="wide", min_batch_tokens=4096)
+    assert (variant.layout.D, variant.workload.rate, variant.workload.seed) == (8, 4.0, 7)
+    assert (variant.name, variant.policy.min_batch_tokens) == ("wide", 4096)
+    assert scenario.layout.D == 4, "the original stays"
+    assert variant.replace(rate=None).workload.rate is None
+    dotted = scenario.replace(**{"policy.batch_window": 0.1, "costs.moe.floor": "0.3 ms", "model.layers": 30})
+    assert dotted.policy.batch_window == 0.1
+    assert dotted.costs_override.given()["moe"].given() == {"floor": pytest.approx(3e-4)}
+    assert dotted.architecture.value.layers == 30
+    assert dotted.replace(costs=None, **{"policy.batch_window": None}).policy == Policy()
+    assert scenario.replace(**{"cluster.profile.gemm": 0.5}).profile.value.gemm == 0.5
+    named = scenario.replace(**{"cluster.profile": "cloudmatrix384-paper"})
+    assert named.replace(**{"cluster.profile.gemm": 0.5}).profile.value.gemm == 0.5
+    assert scenario.replace(lengths={"values": np.array([50, 60])}).workload.lengths == Values(values=(50, 60))
+    assert scenario.replace(kind="sync", D=8, E=None).layout == Layout("sync", 8, 4, 32)
+    chunked = Scenario.load("paper-default").replace(chunk_tokens=8192)
+    assert chunked.policy.chunk_tokens == 8192
+    assert scenario.replace() == scenario
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch_windw": 1}, "batch_windw: unknown key; the nearest valid key is 'batch_window'"),
+        ({"policy.batch_windw": 1}, "policy.batch_windw: unknown key; the nearest valid key is 'batch_window'"),
+        ({"polcy.batch_window": 1}, "polcy.batch_window: unknown key; the nearest valid key is 'policy.batch_window'"),
+        ({"layers": 3}, "layers: unknown key; write 'model.layers' or 'costs.layers'"),
+        ({"rate": -1}, "workload.rate: is -1; give a number greater than 0"),
+        (
+            {"chunk_tokens": 1},
+            "policy.chunk_tokens: is 1, but chunks are not available for kind = 'asap'; "
+            "leave it out, or give kind = 'sync'",
+        ),
+        ({"E": None}, "system.E: is missing; kind = 'asap' needs the number of MoE devices"),
+        ({"policy": 3}, "policy: is 3; write a table, [policy] with key = value lines"),
+    ],
+)
+def test_replace_refuses(changes, message):
+    with pytest.raises(InputError) as info:
+        Scenario.load("paper-asap").replace(**changes)
+    assert str(info.value) == f"<paper-asap>: {message}"
+
+
+def test_scenarios_are_frozen_hashable_and_travel_between_processes(contract):
+    with pytest.raises(FrozenInstanceError):
+        contract.name = "x"
+    with pytest.raises(ValueError, match="frozen"):
+        contract.workload.rate = 2.0
+    assert len({contract, contract.replace(), contract.replace(rate=5.0)}) == 2
+    assert pickle.loads(pickle.dumps(contract)) == contract
+    assert copy.deepcopy(contract) == contract
+    assert contract != contract.replace(name="other")
+
+
+tokens = st.integers(1, 10**6)
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+
+
+@given(
+    kind=st.sampled_from(["sync", "asap"]),
+    D=st.integers(1, 16),
+    T=st.integers(1, 8),
+    rate=st.none() | st.floats(1e-6, 1e6),
+    window=st.floats(0, 1e3) | st.sampled_from(["50 ms", "0.1 s", "3 us"]),
+    seed=st.integers(0, 2**63 - 1),
+    low=tokens,
+    more=st.integers(0, 10**6),
+    attainment=st.none() | st.floats(0.001, 0.999),
+    lengths=st.none()
+    | st.builds(
+        lambda mu, sigma: {"family": "lognormal", "mu": mu, "sigma": sigma}, st.floats(-9, 9), st.floats(0.1, 9)
+    )
+    | st.builds(lambda values: {"values": values}, st.lists(st.integers(1, 32768), min_size=1, max_size=5)),
+    fixed=st.floats(0, 1),
+)
+def test_to_toml_round_trips(kind, D, T, rate, window, seed, low, more, attainment, lengths, fixed):
+    scenario = Scenario.load("paper-asap").replace(
+        kind=kind,
+        D=D,
+        T=T,
+        E=16 if kind == "asap" else None,
+        rate=rate,
+        batch_window=window,
+        seed=seed,
+        min_prompt_tokens=None,
+        lengths=lengths,
+        min_batch_tokens=low,
+        max_batch_tokens=low + more,
+        statistic=None,
+        attainment=attainment,
+        **{"costs.attention.fixed": fixed},
+    )
+    again = Scenario.parse(scenario.to_toml(), where="<paper-asap>")
+    assert again == scenario
+    assert again.policy == scenario.policy
+    assert again.to_toml() == scenario.to_toml()
+
+
+@given(texts)
+def test_any_text_survives_or_is_refused_in_one_line(text):
+    with pytest.raises(InputError) as info:
+        Scenario.load("paper-asap").replace(statistic=text)
+    assert info.value.key == "slo.statistic"
+    assert parse_toml(format_toml({"a": {"text": text}}), "s.toml") == {"a": {"text": text}}
