@@ -50,7 +50,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Ttft:
-    """Time to first token over all requests, seconds."""
+    """Time to first token over all requests, seconds; `mean_interval_s` is a 95 % interval by batch means."""
 
     mean_s: float
     std_s: float
@@ -58,6 +58,7 @@ class Ttft:
     p90_s: float
     p95_s: float
     p99_s: float
+    mean_interval_s: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,10 @@ class Result:
 class Capacity:
     """The SLO throughput of one scenario.
 
-    `bracket_rps` holds the last rate seen to meet the objective and the first seen to miss it (pooled over the
-    replications); `interval_rps` is the 95 % interval of the SLO throughput of a single run over replications, i.e.
-    the noise of a run of that length. `points` are the evaluated rates with the pooled statistic in seconds.
+    `bracket_rps` holds the highest rate seen to meet the objective and the lowest seen to miss it, pooled over the
+    replications. `interval_rps` is a 95 % confidence interval over replications (None with fewer than two), and
+    `run_std_rps` how much the SLO throughput of a single run of that length scatters. `stability_limit_rps` is the
+    rate at which a backlogged system serves. `points` are the evaluated rates with the pooled statistic in seconds.
     """
 
     engine: str
@@ -126,7 +128,8 @@ class Capacity:
     system: str
     slo_throughput_rps: float
     bracket_rps: tuple[float, float]
-    interval_rps: tuple[float, float]
+    interval_rps: tuple[float, float] | None
+    run_std_rps: float | None
     replications: int
     stability_limit_rps: float
     limited_by: str

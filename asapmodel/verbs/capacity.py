@@ -1,0 +1,147 @@
+"""`capacity`: the largest rate at which the objective is met, with its bracket and its noise.
+
+All rates of one search share their random numbers: replication `k` has the same unit-rate arrivals and the same lengths
+at every rate. The bracket is of the statistic pooled over the replications; the interval is over the replications'
+own crossings, read off the evaluated rates.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asapmodel import summary
+from asapmodel.costing import layer_costs
+from asapmodel.errors import NoAnswer
+from asapmodel.result import Capacity
+from asapmodel.scenario import Scenario
+from asapmodel.solvers.roots import NoCrossing, find_crossing
+from asapmodel.solvers.sample import mean_interval
+from asapmodel.verbs.evaluate import Prepared, check_engine, evaluate, prepare, saturation_throughput
+
+__all__ = ["DEFAULT_REPLICATIONS", "capacity"]
+
+DEFAULT_REPLICATIONS = 8
+_WORKERS = 2  # runs release the interpreter lock; results do not depend on the number of workers
+
+Floats = NDArray[np.float64]
+
+
+def capacity(
+    scenario: Scenario,
+    engine: str = "graph",
+    replications: int | None = None,
+    tolerance: float = 0.005,
+    progress: Callable[[str], None] | None = None,
+) -> Capacity:
+    """Find the SLO throughput of a scenario.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its `[slo]` names statistic and objective, its workload the length of a run.
+    engine : str
+        ``"graph"``.
+    replications : int, optional
+        Independent request sequences, seeds `seed, seed + 1, ...`; default 8, and 1 for a replayed trace without
+        spread ticks, which has no randomness.
+    tolerance : float
+        Relative width of the bracket.
+    progress : callable, optional
+        Called with a line of text after each evaluated rate.
+
+    Returns
+    -------
+    Capacity
+        `limited_by` is the bottleneck at the upper end of the bracket.
+
+    Raises
+    ------
+    NoAnswer
+        If the objective is missed at any rate, or met at every rate.
+    InputError
+        As for `evaluate`.
+
+    Notes
+    -----
+    A finite run near saturation shows less delay than the stationary law, and can meet the objective above the
+    stability limit; both limits are in the answer.
+    """
+    check_engine(engine)
+    workload = scenario.workload
+    fixed = workload.trace is not None and workload.spread is None
+    count = (1 if fixed else DEFAULT_REPLICATIONS) if replications is None else replications
+    costing = layer_costs(scenario)
+    runs = [prepare(scenario, workload.seed + k, costing) for k in range(count)]
+    limit = _stability_limit(runs[0])
+    samples: dict[float, list[float]] = {}
+
+    with ThreadPoolExecutor(_WORKERS) as pool:
+
+        def pooled(rate: float) -> float:
+            values = list(pool.map(lambda ready: ready.ttft(rate), runs))
+            samples[rate] = [summary.statistic(one, scenario.slo) for one in values]
+            result = summary.statistic(np.concatenate(values), scenario.slo)
+            if progress is not None:
+                progress(f"{rate:.2f} requests/s: {scenario.slo.statistic} TTFT {result:.3g} s")
+            return result
+
+        try:
+            found = find_crossing(pooled, scenario.slo.ttft, 0.6 * limit, 1.1 * limit, tolerance, limit=50 * limit)
+        except NoCrossing as error:
+            raise NoAnswer(_explain(scenario, error)) from None
+    own = _own_crossings(samples, scenario.slo.ttft)
+    return Capacity(
+        engine=engine,
+        scenario=scenario.name,
+        system=scenario.layout.kind,
+        slo_throughput_rps=found.estimate,
+        bracket_rps=(found.low, found.high),
+        interval_rps=_shifted(mean_interval(own), found.estimate - float(own.mean())) if count > 1 else None,
+        run_std_rps=float(np.std(own, ddof=1)) if count > 1 else None,
+        replications=count,
+        stability_limit_rps=limit,
+        limited_by=evaluate(scenario, found.high, prepared=runs[0]).bottleneck,
+        slo_ttft_s=scenario.slo.ttft,
+        statistic=scenario.slo.statistic,
+        devices=scenario.layout.devices,
+        points=found.points,
+        assumptions=costing.assumptions,
+    )
+
+
+def _stability_limit(ready: Prepared) -> float:
+    """Saturation throughput on prompts of this workload; a first look tells how many prompts make a run."""
+    guess = 1.0
+    for _ in range(3):
+        requests = ready.requests(guess)
+        guess = saturation_throughput(ready, requests)
+    return guess
+
+
+def _own_crossings(samples: dict[float, list[float]], level: float) -> Floats:
+    """Rate at which each replication's statistic crosses the level, by interpolation of its logarithm."""
+    rates = np.array(sorted(samples))
+    logs = np.log(np.array([samples[rate] for rate in rates]))
+    own = []
+    for column in np.maximum.accumulate(logs, axis=0).T:
+        own.append(float(np.interp(np.log(level), column, rates)))
+    return np.array(own)
+
+
+def _shifted(interval: tuple[float, float], by: float) -> tuple[float, float]:
+    """The interval around the pooled estimate; the replications' mean differs a little for quantiles."""
+    return (interval[0] + by, interval[1] + by)
+
+
+def _explain(scenario: Scenario, error: NoCrossing) -> str:
+    objective = f"{scenario.slo.statistic} TTFT <= {scenario.slo.ttft:g} s"
+    rate, value = error.points[0]
+    if value > scenario.slo.ttft:
+        return f"{scenario.source}: {objective} is missed at every rate: {value:.3g} s even at {rate:.3g} requests/s"
+    rate, value = error.points[-1]
+    return (
+        f"{scenario.source}: {objective} is met at every rate looked at, up to {rate:.4g} requests/s ({value:.3g} s): "
+        "the run is too short to saturate; raise workload.duration"
+    )
