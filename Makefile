@@ -33,7 +33,7 @@ check: $(STAMP)
 	rm -rf build/typecheck && mkdir -p build/typecheck/asapmodel
 	ln -s $(CURDIR)/asapmodel/* build/typecheck/asapmodel/
 	for d in models solvers studies; do ln -s $(CURDIR)/$$d build/typecheck/asapmodel/$$d; done
-	ln -s $(CURDIR)/tests build/typecheck/tests
+	ln -s $(CURDIR)/tests $(CURDIR)/pyproject.toml build/typecheck/
 	cd build/typecheck && ../../$(BIN)/mypy --strict -p asapmodel -p tests
 	$(BIN)/python -m pytest -q tests/test_structure.py -p no:cacheprovider
 

@@ -15,11 +15,14 @@ from asapmodel.models import attention, link, memory, moe
 from asapmodel.models.parameters import Split
 from asapmodel.result import Assumption
 from asapmodel.scenario import Scenario
+from asapmodel.typical import backlog_batches
 from asapmodel.workload import length_law
 
 __all__ = ["Costing", "check_memory", "layer_costs", "memory_budget"]
 
-_GRID = 200  # quantiles that stand for the length law in the reduction; the coefficients move by < 0.1 % from 100 to 400
+_GRID = (
+    200  # quantiles that stand for the length law in the reduction; the coefficients move by < 0.1 % from 100 to 400
+)
 _TRANSFERS = ("dispatch_send", "dispatch_recv", "combine_send", "combine_recv")
 
 
@@ -54,12 +57,18 @@ def layer_costs(scenario: Scenario) -> Costing:
     split = Split(layout.D, layout.T, layout.E)
     parts = (scenario.architecture.value, scenario.device.value, scenario.profile.value, split)
     profile = scenario.profile.value
-    law = attention.reduce(*parts, lengths=length_grid(scenario))
+    lengths = length_grid(scenario)
+    law = attention.reduce(*parts, lengths=lengths)
+    averaged = 1 if layout.kind == "sync" else scenario.architecture.value.layers
+    batches = backlog_batches(layout, scenario.policy, lengths)
     transfers = (link.synchronous if layout.kind == "sync" else link.asynchronous)(*parts)
     costs = LayerCosts(
         attention=Quadratic(law.fixed, law.per_token, law.per_token2),
-        moe=Plateau(*moe.reduce(*parts)),
-        **{name: Affine(*transfers[name]) for name in _TRANSFERS},
+        dispatch_send=Affine(*transfers["dispatch_send"]),
+        dispatch_recv=Affine(*transfers["dispatch_recv"]),
+        moe=Plateau(*moe.reduce(*parts, batches, averaged)),
+        combine_send=Affine(*transfers["combine_send"]),
+        combine_recv=Affine(*transfers["combine_recv"]),
         host_dispatch=profile.host_dispatch,
         layers=scenario.architecture.value.layers,
         step_overhead=profile.step_overhead,

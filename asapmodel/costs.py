@@ -1,7 +1,7 @@
 """The cost of one MoE layer for one batch, as the engines read it.
 
-A batch has `n` tokens to compute and attention work `w` in squared tokens (for a whole prompt of length `s` with `p`
-cached tokens `n = s - p` and `w = s**2 - p**2`; for a piece of `c` tokens behind `q` others `n = c`, `w = c**2 + 2 c q`).
+A batch has `n` tokens to compute and attention work `w` in squared tokens: a whole prompt of length `s` with `p` cached
+tokens adds `n = s - p` and `w = s**2 - p**2`, a piece of `c` tokens behind `q` others `n = c` and `w = c**2 + 2 c q`.
 The six phases of a layer, in seconds::
 
     0 attention        a0 + a1 n + a2 w            attention group
@@ -11,8 +11,7 @@ The six phases of a layer, in seconds::
     4 combine send     alpha_4 + beta_4 n          MoE devices
     5 combine recv     alpha_5 + beta_5 n          attention group
 
-The coefficients come from the symbolic models of `asapmodel.models` (see `asapmodel.costing`) or from a scenario's
-`[costs]` table.
+The coefficients come from the symbolic models (`asapmodel.costing`) or from a scenario's `[costs]` table.
 """
 
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ class Quadratic:
     per_token2: float
 
     def __call__(self, n: float, w: float) -> float:
+        """Seconds for `n` tokens of work `w`."""
         return self.fixed + self.per_token * n + self.per_token2 * w
 
 
@@ -43,6 +43,7 @@ class Affine:
     per_token: float
 
     def __call__(self, n: float) -> float:
+        """Seconds for `n` tokens."""
         return self.fixed + self.per_token * n
 
 
@@ -54,6 +55,7 @@ class Plateau:
     per_token: float
 
     def __call__(self, n: float) -> float:
+        """Seconds for `n` tokens."""
         return max(self.floor, self.per_token * n)
 
     @property

@@ -42,7 +42,7 @@ def parts() -> Mapping[str, sympy.Expr]:
     Notes
     -----
     FLOP counts are those of `asapmodel.models.flops`. INT8 projections and scores, BF16 core and FP32 top-k
-    follow the CloudMatrix INT8 deployment (hardware_and_models.md 1.1); the replicated indexer is section
+    follow the CloudMatrix INT8 deployment (docs/background/hardware.md 1.1); the replicated indexer is section
     1.6's condition for the paper's ratio of 4.2. The core takes the cheaper form for the whole prompt, as
     DeepSeek-V3.2's masked MHA mode for short prompts does: expanded keys and values with a mask, or the
     absorbed sparse form. Hence pieces cost at most as much as the whole in the core (each takes its own
@@ -216,9 +216,9 @@ def reduce(
 
     Notes
     -----
-    a0 is the launch floor, exactly. a1, a2 are `fit_quadratic` against whole prompts (p = 0): least squares
-    in relative terms, nonnegative, and with the mean cost of a prompt of this law exact, so that load and
-    capacity are not biased by the fit. Approximation: attended keys saturate at k and the core changes its
+    a0 is the launch floor, exactly. a1, a2 are `fit_quadratic` against whole prompts (p = 0): mean and mean square
+    of a prompt's cost under this law of lengths are exact, so that neither load nor waiting is biased by the
+    fit. Approximation: attended keys saturate at k and the core changes its
     form, neither of which is a quadratic, so the reported errors are not small; they vanish for a dense model
     (k = 0). Indexer scores are exact in n and w for cached prefixes too. If one length carries all the
     weight, n and w cannot be told apart by it: the shape is fitted to eight shorter prompts and scaled to be
@@ -229,7 +229,7 @@ def reduce(
     >>> from asapmodel.models.evaluation import paper_deployment
     >>> law = reduce(*paper_deployment(), lengths=[512, 2048, 8192, 32768], weights=[0.4, 0.3, 0.2, 0.1])
     >>> f"{law.fixed:.1e} {law.per_token:.3e} {law.per_token2:.3e}"
-    '5.0e-04 2.268e-07 3.654e-11'
+    '5.0e-04 3.765e-07 2.952e-11'
     """
     s = np.asarray(lengths, dtype=np.float64)
     q = np.ones_like(s) if weights is None else np.asarray(weights, dtype=np.float64)

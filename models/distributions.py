@@ -2,7 +2,7 @@
 
 Import every law from here. Each is a frozen value checked at construction; what all of them can do is said
 in `Distribution`. Formulas are exact; the floating-point error is noted where it is not a few ulp. Which of
-them fits public traffic: `research/traces.md`. SciPy's special functions are loaded on first use, because
+them fits public traffic: `docs/background/traffic.md`. SciPy's special functions are loaded on first use, because
 they cost more to import than a model costs to evaluate.
 """
 

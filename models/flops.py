@@ -29,7 +29,7 @@ def pairs() -> sympy.Expr:
     -----
     Only the tokens at positions ``p < i <= s`` are computed, and the one at position i sees i keys:
     ``sum_{i=p+1..s} i``. Exact; with ``n = s - p`` and ``w = s^2 - p^2`` it is ``(n + w) / 2``, so it adds up
-    over pieces. Source: hardware_and_models.md section 2, `pairs = s p + s(s+1)/2` with s counted without the
+    over pieces. Source: docs/background/hardware.md section 2, `pairs = s p + s(s+1)/2` with s counted without the
     cached part.
 
     Examples
@@ -55,7 +55,7 @@ def attended() -> sympy.Expr:
     -----
     The query at position i attends to ``min(i, k)`` keys; the sum over ``p < i <= s`` splits at ``i = k``
     into an arithmetic series and a constant. Exact. Grows like s^2 / 2 below k and like k s above: the top-k
-    saturation, which is why attention is no exact quadratic in s. Source: hardware_and_models.md section 2.
+    saturation, which is why attention is no exact quadratic in s. Source: docs/background/hardware.md section 2.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def topk_operations() -> sympy.Expr:
     -----
     With ``b = max(s, k)`` and ``a = max(p, k)`` the sum is ``c_key (b^2 - a^2 + b - a)/2 + c_top k (b - a)``.
     Exact for the count per row ``4.36 Sk + 3.32 k`` of the cann-recipes DeepSeek-V3.2 document
-    (hardware_and_models.md 1.2); rows that see at most k keys keep them all and select nothing.
+    (docs/background/hardware.md 1.2); rows that see at most k keys keep them all and select nothing.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def flops() -> Mapping[str, sympy.Expr]:
     -----
     Each matrix product of widths a x b costs 2 a b FLOP per token. The projections are the same in total for
     the absorbed and the expanded form. Exact counts, checked against Step-3's tables (61 x 374.2 M =
-    2.283e10) in hardware_and_models.md section 2. Step-3 itself counts the absorbed core with value width rk
+    2.283e10) in docs/background/hardware.md section 2. Step-3 itself counts the absorbed core with value width rk
     + dr, 5.9 % more.
 
     Examples

@@ -58,32 +58,37 @@ def asynchronous_expressions() -> Mapping[str, sympy.Expr]:
         Seconds, linear in n; with ``V = n K b_d`` and ``V_c = n K b_c``::
 
             dispatch_send  tau_s + max(V/T, V/E) / (B_l eta_l)       T senders, E receivers
-            dispatch_recv  tau_r + 2 V/E / (B_m eta_m)               shared buffer to private memory
-            combine_send   tau_s + max(V_c/E, V_c/T) / (B_l eta_l)   E senders, T receivers
+            dispatch_recv  tau_r + max(2 V/E / (B_m eta_m), V/E / (B_l eta_l))    shared buffer to private memory
+            combine_send   tau_s + max(V_c/E, V_c/(D T)) / (B_l eta_l)            E senders, D T receivers in all
             combine_recv   tau_r + 2 V_c/T / (B_m eta_m)
 
     Notes
     -----
-    The side with fewer devices has the busier ports. Receiving copies the payload (sec. 3.2.1: "migrates ...
-    to its private memory"): one read and one write. Sources: sec. 3.2, Table 1 for the payloads, 5.4 for the
+    The side with fewer devices has the busier ports. The two phases on the expert devices are on streams that all D
+    groups share, so their times are what a stream that never idles needs per batch: results of different groups go to
+    different ports, several of them are under way at once, and the limit is the pool's E ports or all D T receivers.
+    For a lone batch that is exact in dispatch_recv up to counting its port time twice (once as sending), and short in
+    combine_send, which alone would take ``V_c/T`` at its own group's ports (D times longer if ``E >= D T``): 0.12 us a
+    token in the paper's deployment, 7 % of a lone prompt's TTFT. Receiving copies the payload (sec. 3.2.1: "migrates
+    ... to its private memory"): one read and one write. Sources: sec. 3.2, Table 1 for the payloads, 5.4 for the
     7.5 KiB of a dispatched copy. Approximation: even spread of copies over experts; shares of the link fall
     for messages below about 1 MB. Fits of such laws to published dispatch tables are never better than the
-    15-45 % by which kernels move between releases (hardware_and_models.md 1.3).
+    15-45 % by which kernels move between releases (docs/background/hardware.md 1.3).
 
     Examples
     --------
     >>> sorted(x.name for x in asynchronous_expressions()["dispatch_recv"].free_symbols)
-    ['B_m', 'E', 'K', 'b_d', 'eta_m', 'n', 'tau_r']
+    ['B_l', 'B_m', 'E', 'K', 'b_d', 'eta_l', 'eta_m', 'n', 'tau_r']
     """
-    T, E = symbols("T E")
+    D, T, E = symbols("D T E")
     V, V_c = dispatch_volume(), combine_volume()
     B_l, B_m, eta_l, eta_m, tau_s, tau_r = symbols("B_l B_m eta_l eta_m tau_s tau_r")
     copy_rate, port_rate = B_m * eta_m, B_l * eta_l
     return MappingProxyType(
         {
             "dispatch_send": async_dispatch_expression(),
-            "dispatch_recv": tau_r + 2 * V / E / copy_rate,
-            "combine_send": tau_s + V_c * sympy.Max(1 / E, 1 / T) / port_rate,
+            "dispatch_recv": tau_r + V / E * sympy.Max(2 / copy_rate, 1 / port_rate),
+            "combine_send": tau_s + V_c * sympy.Max(1 / E, 1 / (D * T)) / port_rate,
             "combine_recv": tau_r + 2 * V_c / T / copy_rate,
         }
     )

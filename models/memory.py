@@ -114,7 +114,7 @@ def weights() -> Mapping[str, sympy.Expr]:
     -----
     A weight costs 2 FLOP per token, hence the halves of `asapmodel.models.flops`. Exact for a split by heads
     except the down-projections to the low ranks, which deployments replicate: too small by
-    ``L H (rq + rk + dr) (1 - 1/T) b_w``, 0.7 GB at T = 4. Source: hardware_and_models.md section 2.
+    ``L H (rq + rk + dr) (1 - 1/T) b_w``, 0.7 GB at T = 4. Source: docs/background/hardware.md section 2.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def cache_bytes() -> sympy.Expr:
     -----
     MLA caches one latent of rk + dr per token and layer, shared by all heads, so a split by heads replicates
     it; the indexer adds a key of Di bytes. Exact for INT8 indexer keys without scales. Source:
-    hardware_and_models.md section 2.
+    docs/background/hardware.md section 2.
 
     Examples
     --------

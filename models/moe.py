@@ -2,8 +2,7 @@
 
 All E devices work on one batch of n tokens at a time. Routed experts are spread evenly over devices, each
 device also holds the shared experts; weights are INT8. Not modelled: activations' memory traffic, the gate (2
-H E_total FLOP, 0.5 %), tile quantisation of the grouped GEMM. Uneven routing enters as one factor on
-arithmetic, see `asapmodel.models.imbalance`.
+H E_total FLOP, 0.5 %). Uneven routing enters as one factor on arithmetic, see `asapmodel.models.imbalance`.
 """
 
 from functools import cache
@@ -27,6 +26,7 @@ __all__ = [
     "flop_per_token",
     "imbalance",
     "imbalance_expression",
+    "inflection_expression",
     "read_expression",
     "reduce",
     "time_expression",
@@ -50,7 +50,7 @@ def flop_per_token() -> sympy.Expr:
     Notes
     -----
     Three matrices (gate, up, down) of H x m, 2 FLOP per weight, K routed and g shared experts. Exact.
-    Source: hardware_and_models.md section 2.
+    Source: docs/background/hardware.md section 2.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def read_expression() -> sympy.Expr:
     A token leaves an expert idle with probability ``1 - K/E_total``, n tokens independently all leave it idle
     with the n-th power, so the factor is the expected share of experts that are read. Exact under uniform
     independent routing; skewed routing reads fewer experts (upper bound). Source: sec. 2.2.2 (the plateau is
-    memory-bound) and hardware_and_models.md 5, Janus.
+    memory-bound) and docs/background/hardware.md 4, Janus.
 
     Examples
     --------
@@ -110,13 +110,21 @@ def floor_expression() -> sympy.Expr:
 
 @cache
 def arithmetic_expression() -> sympy.Expr:
-    """Time to multiply n tokens on the busiest device, ``chi n 6 H m (K + g) / (E P_8 eta_x)``.
+    """Time to multiply n tokens on the busiest device, ``chi (n + r_x E_total/K) 6 H m (K + g) / (E P_8 eta_x)``.
 
     Returns
     -------
     sympy.Expr
-        Seconds; chi is the load of the busiest device over the mean. Exact for chi given and a constant share
-        of peak; the share falls for few tokens per expert, where the plateau covers it. Source: sec. 2.2.2.
+        Seconds; chi is the load of the busiest device over the mean.
+
+    Notes
+    -----
+    A grouped GEMM works in tiles of rows: the n K/E_total rows of an expert are rounded up to whole tiles. Where the
+    remainder is equally likely anywhere in a tile the expected padding is half a tile, r_x rows an expert, as if there
+    were r_x E_total/K more tokens. That is why time is not proportional to tokens right behind the plateau. Exact for
+    chi and the share of peak given and many rows per expert; with less than a tile per expert the weights' read time
+    covers it. The shared experts are counted as padded alike (g of K + g, a few per cent). Source: sec. 2.2.2 for the
+    linear regime; half a tile: e.g. the 128-row alignment of DeepGEMM's grouped kernels (its README).
 
     Examples
     --------
@@ -124,8 +132,28 @@ def arithmetic_expression() -> sympy.Expr:
     >>> f"{float(evaluate(arithmetic_expression(), *paper_deployment(), n=8192, chi=1)) * 1e3:.3f} ms"
     '1.349 ms'
     """
-    n, E, P_8, eta_x, chi = symbols("n E P_8 eta_x chi")
-    return chi * n * flop_per_token() / (E * P_8 * eta_x)
+    n, E, E_total, K, P_8, eta_x, chi, r_x = symbols("n E E_total K P_8 eta_x chi r_x")
+    return chi * (n + r_x * E_total / K) * flop_per_token() / (E * P_8 * eta_x)
+
+
+@cache
+def inflection_expression() -> sympy.Expr:
+    """Tokens at which the plateau ends, solving ``arithmetic = floor`` for n.
+
+    Returns
+    -------
+    sympy.Expr
+        ``n* = floor / slope - r_x E_total/K``, with the slope of `arithmetic_expression` in n. Exact for the two laws.
+
+    Examples
+    --------
+    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> float(evaluate(inflection_expression(), *paper_deployment(), chi=1)).__round__()
+    3382
+    """
+    n = symbols("n")
+    (solution,) = sympy.solve(arithmetic_expression() - floor_expression(), n)
+    return solution
 
 
 @cache
@@ -178,18 +206,30 @@ def batch_time(
     return evaluate(time_expression(), architecture, device, profile, split, n=n, chi=chi)
 
 
-def reduce(architecture: Architecture, device: Device, profile: Profile, split: Split) -> Plateau:
+def reduce(
+    architecture: Architecture,
+    device: Device,
+    profile: Profile,
+    split: Split,
+    batches: ArrayLike | None = None,
+    layers: int = 1,
+) -> Plateau:
     """The law ``max(floor, per_token n)``, with the full read as floor and imbalance in the slope.
 
     Parameters
     ----------
     architecture, device, profile, split : Architecture, Device, Profile, Split
         As in `batch_time`.
+    batches : float array, optional
+        Tokens of typical batches. The slope is then such that their total time is exact.
+    layers : int
+        Layers over which a device's loads average out, see `imbalance`.
 
     Returns
     -------
     Plateau
-        floor in s, per_token in s/token, and `inflection_tokens`.
+        floor in s, per_token in s/token, and `inflection_tokens` (of this law; that of the exact one is
+        `inflection_expression`).
 
     Raises
     ------
@@ -198,8 +238,11 @@ def reduce(architecture: Architecture, device: Device, profile: Profile, split: 
 
     Notes
     -----
-    Exact above the inflection, an upper bound below it: too long by the share of experts that n tokens do not
-    activate; the exact time is 2 % shorter at 128 tokens and 34 % at 32 (256 experts, 8 per token, E = 16).
+    Without padding exact above the inflection. Padding puts an intercept into the exact law that a line through the
+    origin does not have: given `batches` the total over them is kept, and smaller batches come out too short, larger
+    ones too long. Without `batches` the slope is that of the exact law far out. Below the inflection the law is an
+    upper bound: too long by the share of experts that n tokens do not activate; the exact time is 2 % shorter at 128
+    tokens and 34 % at 32 (256 experts, 8 per token, E = 16).
 
     Examples
     --------
@@ -209,5 +252,20 @@ def reduce(architecture: Architecture, device: Device, profile: Profile, split: 
     '557.1 us, 164.7 ns/token, 3382 tokens'
     """
     given = (architecture, device, profile, split)
-    slope = evaluate(arithmetic_expression(), *given, n=1, chi=imbalance(*given))
-    return Plateau(float(evaluate(floor_expression(), *given)), float(slope))
+    chi = imbalance(*given, layers)
+    floor = float(evaluate(floor_expression(), *given))
+    one, two = (float(evaluate(arithmetic_expression(), *given, n=n, chi=chi)) for n in (1, 2))
+    slope = two - one
+    if batches is None:
+        return Plateau(floor, slope)
+    n = np.asarray(batches, dtype=np.float64)
+    exact = float(evaluate(time_expression(), *given, n=n, chi=chi).sum())
+
+    def excess(steeper: float) -> float:
+        return float(np.maximum(floor, steeper * n).sum()) - exact
+
+    if excess(slope) >= -1e-12 * exact:  # nothing to make up for, within rounding
+        return Plateau(floor, slope)
+    from scipy.optimize import brentq
+
+    return Plateau(floor, float(brentq(excess, slope, 1.001 * exact / float(n.sum()), xtol=1e-18)))

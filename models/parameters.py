@@ -53,6 +53,7 @@ class Device:
 class Profile:
     """How much of a peak is reached, and the latencies that no peak explains. Fractions of peak, seconds, bytes.
 
+    `tile_padding` is the number of rows by which a grouped GEMM pads each expert's tokens, on average (half a tile).
     `expert_load_cv` is the coefficient of variation of the load of single experts (0: perfectly balanced).
     The `collective_*` and `p2p_*` fields are of blocking transfers.
     """
@@ -78,6 +79,7 @@ class Profile:
     p2p_link: float
     request_latency: float = 0.0
     step_overhead: float = 0.0
+    tile_padding: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ exact reductions of their expressions or say how far off they are; the quadratic
 constrained fit and carries its error.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class Reduction(NamedTuple):
 def fit_quadratic(
     lengths: NDArray[np.float64], costs: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Coefficients a1, a2 >= 0 of ``a1 s + a2 s^2`` that keep the mean cost and minimise the squared relative error.
+    """Coefficients a1, a2 >= 0 of ``a1 s + a2 s^2`` that keep mean and mean square of the cost.
 
     Parameters
     ----------
@@ -73,12 +74,15 @@ def fit_quadratic(
 
     Notes
     -----
-    Minimise ``sum q_i ((a1 s_i + a2 s_i^2)/y_i - 1)^2`` under ``a1 M1 + a2 M2 = Y`` with
-    ``M_j = sum q_i s_i^j``, ``Y = sum q_i y_i``. The constraint leaves one unknown, ``a2 = (Y - a1 M1)/M2``,
-    hence the residual is affine in a1, ``r_i = a1 u_i + c_i`` with ``u_i = (s_i - s_i^2 M1/M2)/y_i``,
-    ``c_i = s_i^2 Y/(M2 y_i) - 1``, and ``a1 = -sum(q u c) / sum(q u^2)``. Clipping a1 to ``[0, Y/M1]`` is
-    where both coefficients are nonnegative, and since the objective is convex in a1 the clipped value is the
-    constrained minimum. Exact (no iteration).
+    Load depends on the mean of the cost, waiting on its mean square (Pollaczek and Khinchine), so these two are kept.
+    With ``M_j = E s^j``, ``Y_j = E y^j``, ``c = M2/M1`` the first condition gives ``a1 = (Y1 - a2 M2)/M1``, that is
+    ``a1 s + a2 s^2 = (Y1/M1) s + a2 (s^2 - c s)``, and the second one a quadratic for a2::
+
+        A a2^2 + 2 B a2 + C = 0,   A = E (s^2 - c s)^2,   B = (Y1/M1) (M3 - c M2),   C = (Y1/M1)^2 M2 - Y2
+
+    B >= 0 (Cauchy-Schwarz), so at most one root is positive: ``a2 = (-B + sqrt(B^2 - A C))/A`` if C < 0. If C >= 0
+    the cost varies less than the length (a2 = 0), if the root makes a1 negative more than its square (a1 = 0); then
+    only the mean is kept. Exact (no iteration).
 
     Examples
     --------
@@ -94,11 +98,12 @@ def fit_quadratic(
     if np.unique(lengths[weights > 0]).size < 2:
         raise ValueError("at least two distinct lengths must carry weight to tell n from w")
     share = weights / weights.sum()
-    mean, second, total = share @ lengths, share @ lengths**2, share @ costs
-    slope = (lengths - lengths**2 * mean / second) / costs
-    offset = lengths**2 * total / (second * costs) - 1.0
-    free = -(share @ (slope * offset)) / (share @ slope**2)
-    per_token = float(np.clip(free, 0.0, total / mean))
-    # Clipping at the upper end makes the difference 0 up to rounding, which must not come out negative.
-    per_token2 = float(max(0.0, (total - per_token * mean) / second))
-    return per_token, per_token2
+    first, second, third = (float(share @ lengths**k) for k in (1, 2, 3))
+    mean, mean_square = float(share @ costs), float(share @ costs**2)
+    tilt = second / first
+    A = float(share @ (lengths**2 - tilt * lengths) ** 2)
+    B = mean / first * (third - tilt * second)
+    C = (mean / first) ** 2 * second - mean_square
+    per_token2 = 0.0 if C >= 0 else min((math.sqrt(B * B - A * C) - B) / A, mean / second)
+    # At the upper end the difference is 0 up to rounding, which must not come out negative.
+    return max(0.0, (mean - per_token2 * second) / first), per_token2

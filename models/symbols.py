@@ -44,7 +44,7 @@ class Entry:
 
 
 _CONFIG = "not in the paper: config.json of DeepSeek-V3.2"
-_CHIP = "not in the paper: hardware_and_models.md 1.1"
+_CHIP = "not in the paper: docs/background/hardware.md 1.1"
 _ASSUMED = "not in the paper: assumed"
 
 _architecture = partial(Entry, owner="Architecture")
@@ -84,6 +84,7 @@ _TABLE = (
     _profile("eta_i", "share of peak: indexer scores", "1", 0.65, "indexer", _ASSUMED),
     _profile("eta_v", "share of peak: vector work", "1", 0.3, "vector", _ASSUMED),
     _profile("eta_x", "share of peak: grouped GEMM", "1", 0.4, "grouped_gemm", _ASSUMED),
+    _profile("r_x", "rows padded per expert", "1", 0.0, "tile_padding", _ASSUMED, zero=True),
     _profile("eta_m", "share of memory bandwidth", "1", 0.84, "memory", _ASSUMED),
     _profile("eta_l", "share of link, asynchronous", "1", 0.9, "link", _ASSUMED),
     _profile("eta_b", "share of link, collective", "1", 0.5, "collective_link", _ASSUMED),
@@ -104,14 +105,15 @@ _TABLE = (
     _constant("Dsize", "bytes of an activation", "byte", 2, place="Table 1"),
     _constant("b_w", "bytes of an INT8 weight", "byte", 1, place=_CHIP),
     _constant("b_i", "bytes of an id, a count, eight flags", "byte", 1, place="Table 2: 64 KB"),
-    _constant("c_key", "top-k: vector operations per key seen", "1", 4.36, place="hardware_and_models.md 1.2"),
-    _constant("c_top", "top-k: vector operations per key kept", "1", 3.32, place="hardware_and_models.md 1.2"),
+    _constant("c_key", "top-k: vector operations per key seen", "1", 4.36, place="docs/background/hardware.md 1.2"),
+    _constant("c_top", "top-k: vector operations per key kept", "1", 3.32, place="docs/background/hardware.md 1.2"),
     _variable("s", "length of a prompt", "1", 32768, place="sec. 2.2.1"),
     _variable("p", "cached or earlier part of it", "1", 0, place="sec. 2.3: prefix cache", zero=True),
     _variable("n", "tokens of a batch", "1", 2048, place="sec. 2.2.2"),
     _variable("S", "most tokens of a batch", "1", 32768, place="Table 1"),
     _variable("N_s", "batches a group holds at once", "1", 2, place="sec. 3.3.2"),
     _variable("N_r", "receivers of a P2P dispatch", "1", 16, place="sec. 5.4"),
+    _variable("N_l", "layers over which loads average out", "1", 1, place="sec. 2.2.2"),
     _variable("chi", "load of the busiest device over mean", "1", 1, place="sec. 2.2.2: perfect balance"),
     _variable("mu_E", "expected maximum of E standard normals", "1", 1.765991, place=_ASSUMED, zero=True),
 )

@@ -73,14 +73,14 @@ class State(NamedTuple):
 
 
 class Log(NamedTuple):
-    """Started tasks in order, up to the capacity of the arrays; `count[0]` counts all that started."""
+    """Started tasks in order, up to the capacity of the arrays; `recorded[0]` counts them."""
 
     start: Floats
     end: Floats
     resource: Ints
     chain: Ints
     position: Ints
-    count: Ints
+    recorded: Ints
 
 
 def new_network(
@@ -279,7 +279,7 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
     holder, blocked, gathered, gathered_count = st.holder, st.blocked, st.gathered, st.gathered_count
     end_time, end_sequence, end_resource = st.end_time, st.end_sequence, st.end_resource
     todo, clock, counter = st.todo, st.clock, st.counter
-    log_start, log_end, log_count = log.start, log.end, log.count
+    log_start, log_end, log_count = log.start, log.end, log.recorded
     log_resource, log_chain, log_position = log.resource, log.chain, log.position
     capacity = waiting.shape[1]
     time = until

@@ -34,9 +34,7 @@ def mean_interval(values: NDArray[np.float64], level: float = 0.95) -> tuple[flo
     return (mean - half, mean + half)
 
 
-def batch_means_interval(
-    values: NDArray[np.float64], batches: int = 10, level: float = 0.95
-) -> tuple[float, float]:
+def batch_means_interval(values: NDArray[np.float64], batches: int = 10, level: float = 0.95) -> tuple[float, float]:
     """Interval for the long-run mean from one correlated run, by batch means (an approximation).
 
     The run is cut into `batches` consecutive pieces whose means count as independent; with pieces shorter than the

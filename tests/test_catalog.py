@@ -1,4 +1,5 @@
 import tomllib
+from collections.abc import Callable
 from dataclasses import fields
 
 import pytest
@@ -18,7 +19,7 @@ ENTRIES = [(kind, name) for kind in LOADERS for name in catalog.names(kind)]
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
-def test_every_entry_loads_with_the_origin_of_every_number(kind, name):
+def test_every_entry_loads_with_the_origin_of_every_number(kind: str, name: str) -> None:
     record, load = LOADERS[kind]
     value, assumptions = load(name)
     assert isinstance(value, record)
@@ -32,19 +33,19 @@ def test_every_entry_loads_with_the_origin_of_every_number(kind, name):
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
-def test_every_number_in_the_files_has_value_unit_source_and_kind(kind, name):
+def test_every_number_in_the_files_has_value_unit_source_and_kind(kind: str, name: str) -> None:
     data = tomllib.loads(catalog.entry_path(kind, name).read_text())
     for key, number in data.items():
         if key not in ("title", "device", "profile"):
             assert {"value", "unit", "source", "kind"} <= number.keys(), key
 
 
-def test_every_field_of_the_cost_models_is_described():
+def test_every_field_of_the_cost_models_is_described() -> None:
     for record, described in catalog.FIELDS.items():
         assert list(described) == [f.name for f in fields(record)]
 
 
-def test_the_paper_s_hardware_and_model():
+def test_the_paper_s_hardware_and_model() -> None:
     device, _ = catalog.load_device("ascend-910c-die")
     assert device == Device(376e12, 752e12, 11e12, 64e9, 1.6e12, 196e9)
     model, _ = catalog.load_architecture("deepseek-v3.2")
@@ -58,7 +59,7 @@ def test_the_paper_s_hardware_and_model():
     assert 1024 * model.experts_per_token * profile.dispatch_bytes_per_copy == pytest.approx(63e6, rel=0.01)
 
 
-def test_names_are_sorted_and_kinds_known():
+def test_names_are_sorted_and_kinds_known() -> None:
     assert {"paper-default", "paper-chunked", "paper-asap"} <= set(catalog.names("scenarios"))
     assert list(catalog.names("scenarios")) == sorted(catalog.names("scenarios"))
     with pytest.raises(ValueError, match="no kind 'planets'"):
@@ -85,13 +86,13 @@ def test_names_are_sorted_and_kinds_known():
         ),
     ],
 )
-def test_unknown_names(load, name, message):
+def test_unknown_names(load: Callable[[str], object], name: str, message: str) -> None:
     with pytest.raises(InputError) as info:
         load(name)
     assert str(info.value) == message
 
 
-def device_text(**changes):
+def device_text(**changes: str) -> str:
     lines = {
         key: f'{key} = {{ value = 1, unit = "{unit}", kind = "stated", source = "a document" }}'
         for key, unit in {
@@ -106,11 +107,11 @@ def device_text(**changes):
     return "\n".join(['title = "A device"', *(lines | changes).values()])
 
 
-def parse(text):
+def parse(text: str) -> catalog.Entry[Device]:
     return _schema.parse_entry(Device, text, "x.toml", "device")
 
 
-def test_units_become_si():
+def test_units_become_si() -> None:
     assert parse(device_text()).value == Device(1e12, 1e12, 1e12, 2.0**30, 1e12, 1e9)
 
 
@@ -150,13 +151,13 @@ def test_units_become_si():
         ),
     ],
 )
-def test_bad_entries(line, message):
+def test_bad_entries(line: str, message: str) -> None:
     with pytest.raises(InputError) as info:
         parse(device_text(memory_bytes=line))
     assert str(info.value) == message
 
 
-def test_fitted_numbers_say_to_what_and_percent_is_a_unit():
+def test_fitted_numbers_say_to_what_and_percent_is_a_unit() -> None:
     number = '{ value = 65, unit = "%", kind = "fitted", source = "our fit", fitted_to = "figure 3a" }'
     text = catalog.entry_path("profiles", "cloudmatrix384-paper").read_text()
     lines = [f"core = {number}" if line.startswith("core =") else line for line in text.splitlines()]
@@ -168,7 +169,7 @@ def test_fitted_numbers_say_to_what_and_percent_is_a_unit():
         _schema.parse_entry(Profile, broken, "x.toml", "profile")
 
 
-def test_bad_clusters():
+def test_bad_clusters() -> None:
     with pytest.raises(InputError, match=r"x.toml: devices: is 2.5; give a whole number"):
         _schema.parse_cluster(
             'title = "c"\ndevice = "d"\nprofile = "p"\n'

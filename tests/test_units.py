@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ from asapmodel import units
         (units.per_second, "90 req/min", 1.5),
     ],
 )
-def test_parses(parse, text, si):
+def test_parses(parse: Callable[[object], float], text: object, si: float) -> None:
     assert parse(text) == si
 
 
@@ -66,7 +67,7 @@ def test_parses(parse, text, si):
         (units.seconds, None, "not a time"),
     ],
 )
-def test_refuses(parse, text, problem):
+def test_refuses(parse: Callable[[object], float], text: object, problem: str) -> None:
     with pytest.raises(ValueError, match=r"give .* as a number, or text with one of") as info:
         parse(text)
     assert problem in str(info.value)
@@ -74,7 +75,7 @@ def test_refuses(parse, text, problem):
     assert isinstance(info.value, units.UnitError)
 
 
-def test_the_remedy_names_valid_units():
+def test_the_remedy_names_valid_units() -> None:
     with pytest.raises(units.UnitError) as info:
         units.seconds("5 GB")
     assert info.value.remedy == "give seconds as a number, or text with one of ns, us, ms, s, min, h"
@@ -102,11 +103,11 @@ def test_the_remedy_names_valid_units():
         (units.si_number(999.96e-3, "s", digits=5), "999.96 ms"),
     ],
 )
-def test_formats(text, expected):
+def test_formats(text: str, expected: str) -> None:
     assert text == expected
 
 
 @given(st.floats(1e-11, 999.0))
-def test_what_is_formatted_parses_to_the_printed_digits(x):
+def test_what_is_formatted_parses_to_the_printed_digits(x: float) -> None:
     assert units.seconds(units.si_time(x)) == pytest.approx(x, rel=5.1e-3)
     assert "e" not in units.si_time(x)

@@ -67,6 +67,7 @@ FIELDS: dict[type, dict[str, Quantity]] = {
         **dict.fromkeys(("p2p_handshake", "p2p_receiver_delay"), TIME),
         "p2p_link": FRACTION,
         **dict.fromkeys(("request_latency", "step_overhead"), TIME),
+        "tile_padding": RATIO,
     },
 }
 """What every field of the cost models' inputs is; a new field there needs its line here."""

@@ -2,7 +2,8 @@
 
 Since all layers of one kind cost the same, an iteration of `L` layers is evaluated in closed form::
 
-    step_overhead + dense_layers max_g(A_g + dense(n_g)) + moe_layers (max_g A_g + transfers(max_g n_g) + MoE(sum_g n_g))
+    step_overhead + dense_layers max_g(A_g + dense(n_g))
+                  + moe_layers (max_g A_g + transfers(max_g n_g) + MoE(sum_g n_g))
 
 with `A_g` the attention of group `g` on its own batch, 0 for a group without work. The event graph with barriers gives
 the same numbers (a test compares them).

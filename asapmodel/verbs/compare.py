@@ -108,9 +108,7 @@ def compare(
         capacities.append(capacity(scenario, engine, replications))
     prepared = [prepare(scenario) for scenario in scenarios]
     results = tuple(
-        tuple(
-            evaluate(scenario, rate, engine, ready) for scenario, ready in zip(scenarios, prepared, strict=True)
-        )
+        tuple(evaluate(scenario, rate, engine, ready) for scenario, ready in zip(scenarios, prepared, strict=True))
         for rate in rates
     )
     return Comparison(tuple(capacities), results)

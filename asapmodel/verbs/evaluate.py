@@ -8,7 +8,7 @@ from asapmodel import summary
 from asapmodel.costing import Costing, layer_costs
 from asapmodel.engines.graph import Run, run
 from asapmodel.errors import InputError
-from asapmodel.result import Records, Result
+from asapmodel.result import Result
 from asapmodel.scenario import Scenario
 from asapmodel.systems.arrays import Requests, make_requests
 from asapmodel.workload import Traffic

@@ -17,7 +17,7 @@ from tests.strategies import Case, cases
 
 def tasks_of(case: Case) -> tuple[np.ndarray, ...]:
     result = run(case.layout, case.policy, case.costs, case.requests, log_tasks=200_000)
-    count = int(result.log.count[0])
+    count = int(result.log.recorded[0])
     assert count == result.tasks
     return tuple(column[:count] for column in result.log[:5])
 
@@ -103,7 +103,7 @@ def test_a_stream_never_idles_beside_a_ready_task(case: Case) -> None:
     network = free_network(case.layout, case.policy, case.costs)
     free_at = np.zeros(resource.max() + 1)  # of each resource
     moved_at = np.zeros(chain.max() + 1)  # end of the chain's latest task
-    freed = {}  # end of the latest occupation of each buffer
+    freed: dict[int, float] = {}  # end of the latest occupation of each buffer
     seen = np.zeros(chain.max() + 1, dtype=int)
     for k in range(len(start)):
         lane = chain[k] // case.policy.slots

@@ -48,7 +48,7 @@ COUNTS = {
 EVERYTHING = {**TIMES, **SIZES, **COUNTS}
 
 
-def with_units(expression, prompt=32768):
+def with_units(expression: sympy.Expr, prompt: int = 32768) -> sympy.Expr:
     """Substitute value times unit for every letter; zeros become 3, lest they hide a term."""
     values = {x: SYMBOLS[x.name] for x in expression.free_symbols}
     numbers = {x: sympy.nsimplify(e.default or 3) for x, e in values.items()} | {
@@ -57,49 +57,49 @@ def with_units(expression, prompt=32768):
     return expression.subs({x: numbers[x] * e.dimension for x, e in values.items()}, simultaneous=True)
 
 
-def left_over(expression, unit):
+def left_over(expression: sympy.Expr, unit: sympy.Expr) -> sympy.Expr:
     return sympy.simplify(convert_to(expression, unit) / unit)
 
 
 @pytest.mark.parametrize("prompt", [1024, 32768])
 @pytest.mark.parametrize("name", TIMES)
-def test_times_reduce_to_seconds(name, prompt):
+def test_times_reduce_to_seconds(name: str, prompt: int) -> None:
     rest = left_over(with_units(TIMES[name], prompt), second)
     assert rest.is_number
     assert rest > 0 or (prompt == 1024 and "topk" in name)
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_sizes_reduce_to_bytes(name):
+def test_sizes_reduce_to_bytes(name: str) -> None:
     rest = left_over(with_units(SIZES[name]), byte)
     assert rest.is_number
     assert rest > 0
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_counts_have_no_dimension(name):
+def test_counts_have_no_dimension(name: str) -> None:
     assert with_units(COUNTS[name]).is_number
 
 
-def test_a_wrong_dimension_is_noticed():
+def test_a_wrong_dimension_is_noticed() -> None:
     wrong = TIMES["moe floor"] * sympy.Symbol("b_w", positive=True)
     assert not left_over(with_units(wrong), second).is_number
 
 
-def test_every_free_symbol_is_in_the_table_with_its_assumption():
+def test_every_free_symbol_is_in_the_table_with_its_assumption() -> None:
     used = set().union(*(x.free_symbols for x in EVERYTHING.values()))
     for x in used:
         assert x.name in SYMBOLS
         assert bool(x.is_positive) is not SYMBOLS[x.name].zero
 
 
-def test_every_letter_of_the_table_is_used():
+def test_every_letter_of_the_table_is_used() -> None:
     used = {x.name for expression in EVERYTHING.values() for x in expression.free_symbols}
     # The launch floor is added once per batch, the memory of a device is compared with sums.
     assert set(SYMBOLS) - used == {"tau_a", "M"}
 
 
-def test_the_table_covers_every_parameter():
+def test_the_table_covers_every_parameter() -> None:
     elsewhere = {"request_latency", "step_overhead"}  # per batch and request, not per layer
     for owner in (Architecture, Device, Profile, Split):
         fields = {x.name for x in dataclasses.fields(owner)} - elsewhere
@@ -107,7 +107,7 @@ def test_the_table_covers_every_parameter():
     assert all(e.meaning and e.place and e.unit for e in SYMBOLS.values())
 
 
-def test_import_is_cheap():
+def test_import_is_cheap() -> None:
     code = (
         "import sys; from asapmodel.models import attention, moe, link, host, memory;"
         "print([x for x in ('scipy', 'sympy.physics.units') if x in sys.modules])"

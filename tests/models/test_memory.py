@@ -1,6 +1,8 @@
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+import sympy
 
 from asapmodel.models import memory
 from asapmodel.models.evaluation import evaluate, paper_deployment
@@ -10,11 +12,11 @@ GIVEN = paper_deployment()
 ARCHITECTURE, DEVICE, _, SPLIT = GIVEN
 
 
-def bytes_of(expressions, split=SPLIT, **variables):
+def bytes_of(expressions: Mapping[str, sympy.Expr], split: Split = SPLIT, **variables: float) -> dict[str, float]:
     return {name: float(evaluate(x, ARCHITECTURE, split, **variables)) for name, x in expressions.items()}
 
 
-def test_table_2_to_the_byte():
+def test_table_2_to_the_byte() -> None:
     attention = bytes_of(memory.attention_buffers(), S=32768)
     experts = bytes_of(memory.moe_buffers(), S=32768)
     assert attention == {"expert ids": 65536, "expert results": 939524096, "arrival flags": 2}
@@ -23,31 +25,31 @@ def test_table_2_to_the_byte():
     assert max(attention["arrival flags"], experts["token metadata"], experts["arrival flags"]) < 1024
 
 
-def test_flags_are_whole_bytes():
+def test_flags_are_whole_bytes() -> None:
     split = Split(D=3, T=3, E=17)
     assert bytes_of(memory.attention_buffers(), split, S=32768)["arrival flags"] == 3
     assert bytes_of(memory.moe_buffers(), split, S=32768)["arrival flags"] == 2
 
 
-def test_weights_add_up_to_the_model():
+def test_weights_add_up_to_the_model() -> None:
     alone = bytes_of(memory.weights(), Split(D=1, T=1, E=1))
     embeddings = alone.pop("embeddings") / 2  # activation width
     assert sum(alone.values()) + embeddings == pytest.approx(671e9, rel=0.01)  # sec. 5.1: 671B parameters
 
 
-def test_attention_is_split_over_the_group_but_not_its_indexer():
+def test_attention_is_split_over_the_group_but_not_its_indexer() -> None:
     one, four = (bytes_of(memory.weights(), Split(D=1, T=T, E=16)) for T in (1, 4))
     for name in ("attention", "dense", "embeddings"):
         assert one[name] == 4 * four[name]
     assert one["indexer"] == four["indexer"]
 
 
-def test_cache_is_1280_bytes_per_token_and_layer():
+def test_cache_is_1280_bytes_per_token_and_layer() -> None:
     size = float(evaluate(memory.cache_bytes(), *GIVEN, S=32768, N_s=1))
     assert size == 1280 * 61 * 32768
 
 
-def test_the_paper_deployments_fit():
+def test_the_paper_deployments_fit() -> None:
     asap = memory.fits(ARCHITECTURE, DEVICE, SPLIT, "asap", S=32768, slots=2)
     assert asap.fits
     assert asap.used["moe"] == pytest.approx(17 * 3 * 7168 * 2048 * 58 + 15032385536 + 258)
@@ -58,7 +60,7 @@ def test_the_paper_deployments_fit():
     assert sync.items["device"]["all-to-all buffers"] == 2 * 939524096
 
 
-def test_too_few_expert_devices_do_not_fit():
+def test_too_few_expert_devices_do_not_fit() -> None:
     small = memory.fits(ARCHITECTURE, DEVICE, Split(D=4, T=4, E=8), "asap", S=32768, slots=2)
     assert not small.fits
     assert small.headroom["moe"] < 0 < small.headroom["attention"]
@@ -66,6 +68,6 @@ def test_too_few_expert_devices_do_not_fit():
     assert roomy.fits
 
 
-def test_unknown_kind_is_refused():
+def test_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="kind"):
         memory.fits(ARCHITECTURE, DEVICE, SPLIT, "hybrid", S=32768, slots=1)

@@ -95,7 +95,7 @@ def test_finish_is_the_longest_path_of_the_realised_order(seed: int, chains: int
     ends = dict(finish_all(network, state, log))
     graph = nx.DiGraph()
     previous: dict[tuple[str, int], int] = {}
-    for k in range(int(log.count[0])):
+    for k in range(int(log.recorded[0])):
         span = float(log.end[k] - log.start[k])
         graph.add_edge("source", k, weight=0.0)
         for key in (("resource", int(log.resource[k])), ("chain", int(log.chain[k]))):

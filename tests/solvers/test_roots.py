@@ -8,7 +8,11 @@ from asapmodel.solvers.roots import NoCrossing, find_crossing
 
 
 @given(
-    st.floats(0.5, 50.0), st.floats(0.05, 20.0), st.floats(0.01, 0.9), st.floats(1.01, 3.0), st.sampled_from([1e-2, 1e-4])
+    st.floats(0.5, 50.0),
+    st.floats(0.05, 20.0),
+    st.floats(0.01, 0.9),
+    st.floats(1.01, 3.0),
+    st.sampled_from([1e-2, 1e-4]),
 )
 def test_mm1_response_time(mu: float, level_services: float, first: float, width: float, tolerance: float) -> None:
     """1/(mu - x) = level at x = mu - 1/level; infinite from mu on."""

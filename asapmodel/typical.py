@@ -1,0 +1,60 @@
+"""Batches as a scheduler forms them when requests queue: the sizes at which cost laws are reduced."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asapmodel.policy import Layout, Policy
+from asapmodel.systems.arrays import make_requests, policy_numbers
+from asapmodel.systems.batching import take_min_tokens
+
+__all__ = ["backlog_batches"]
+
+_ROUNDS = 20  # shuffles of the length grid: the mean batch moves by under 1 % with more
+
+
+def backlog_batches(layout: Layout, policy: Policy, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Token counts on which the experts work at a time, under a backlog of prompts without cached prefixes.
+
+    Parameters
+    ----------
+    layout, policy
+        `asap`: a group's batch by the length-aware rule. `sync`: all `D` groups' batches of one iteration together,
+        whole prompts within `max_batch_tokens`, or `chunk_tokens` each.
+    lengths : float array
+        Equally likely prompt lengths, in any order.
+
+    Returns
+    -------
+    float array
+        Tokens per batch; deterministic (a fixed shuffle of `lengths`).
+    """
+    if layout.kind == "sync" and policy.chunk_tokens:
+        return np.array([float(layout.D * policy.chunk_tokens)])
+    rng = np.random.default_rng(0)
+    order = np.concatenate([rng.permutation(lengths) for _ in range(_ROUNDS)])
+    prompts = np.maximum(np.rint(order), 1).astype(np.int64)
+    if layout.kind == "asap":
+        return _length_aware(layout, policy, prompts)
+    sizes: list[float] = []
+    taken = 0
+    for tokens in prompts:
+        if sizes and taken + tokens <= policy.max_batch_tokens:
+            taken += int(tokens)
+            sizes[-1] = float(taken)
+        else:
+            taken = int(tokens)
+            sizes.append(float(taken))
+    whole = len(sizes) // layout.D * layout.D
+    iterations: NDArray[np.float64] = np.array(sizes[:whole]).reshape(-1, layout.D).sum(axis=1)
+    return iterations
+
+
+def _length_aware(layout: Layout, policy: Policy, prompts: NDArray[np.int64]) -> NDArray[np.float64]:
+    requests = make_requests(np.zeros(len(prompts)), prompts)
+    numbers = policy_numbers(layout, policy)
+    sizes: list[float] = []
+    head = 0
+    while head < len(prompts):
+        head, n, _ = take_min_tokens(numbers, requests, head, len(prompts))
+        sizes.append(float(n))
+    return np.array(sizes[:-1] or sizes)  # the last may be cut short by the end
