@@ -18,7 +18,7 @@ from asapmodel.scenario import Scenario
 from asapmodel.typical import backlog_batches
 from asapmodel.workload import length_law
 
-__all__ = ["Costing", "check_memory", "layer_costs", "memory_budget"]
+__all__ = ["Costing", "check_degrees", "check_memory", "layer_costs", "memory_budget"]
 
 _GRID = (
     200  # quantiles that stand for the length law in the reduction; the coefficients move by < 0.1 % from 100 to 400
@@ -52,6 +52,7 @@ def layer_costs(scenario: Scenario) -> Costing:
     own = override.assumptions(scenario.source)
     if _complete(given):
         return Costing(override.apply(_ZERO), own)
+    check_degrees(scenario)
     check_memory(scenario)
     layout = scenario.layout
     split = Split(layout.D, layout.T, layout.E)
@@ -77,8 +78,8 @@ def layer_costs(scenario: Scenario) -> Costing:
     origin = scenario.architecture.assumptions + scenario.device.assumptions + scenario.profile.assumptions
     reduction = Assumption(
         "attention reduced to a0 + a1 n + a2 w",
-        f"mean error {law.mean_relative_error:.1%}, largest {law.max_relative_error:.1%}",
-        "of a prompt's time",
+        f"{law.mean_relative_error:.1%} of the work misplaced, largest error of a prompt {law.max_relative_error:.0%}",
+        "",
         "derived",
         "asapmodel.models.attention.reduce on this workload's lengths",
     )
@@ -112,6 +113,24 @@ def _derived(costs: LayerCosts) -> tuple[Assumption, ...]:
         transfer = getattr(costs, name)
         rows += [(f"{name}.fixed", transfer.fixed, "s"), (f"{name}.per_token", transfer.per_token, "s/token")]
     return tuple(Assumption(f"costs.{name}", f"{value:.4g}", unit, "derived", source) for name, value, unit in rows)
+
+
+def check_degrees(scenario: Scenario) -> None:
+    """Refuse degrees that the model cannot be split by.
+
+    Raises
+    ------
+    InputError
+        If T does not divide the heads, or there are more expert devices than experts.
+    """
+    layout, model = scenario.layout, scenario.architecture.value
+    if model.heads % layout.T:
+        remedy = "give a divisor: attention is split over heads"
+        raise InputError(scenario.source, "system.T", f"is {layout.T}, the model has {model.heads} heads", remedy)
+    if layout.E > model.routed_experts:
+        key = "system.E" if layout.kind == "asap" else "system.D"
+        problem = f"{layout.E} expert devices for {model.routed_experts} experts"
+        raise InputError(scenario.source, key, problem, "lower it: every device holds at least one expert")
 
 
 def memory_budget(scenario: Scenario) -> memory.MemoryBudget:

@@ -110,7 +110,7 @@ class Scenario:
         name = where.strip("<>") if where.startswith("<") else Path(where).stem
         return _build(name, where, parse_toml(text, where), Path.cwd() if base is None else Path(base))
 
-    def replace(self, **changes: Any) -> "Scenario":
+    def replace(self, /, **changes: Any) -> "Scenario":
         """Return a variant, validated anew.
 
         Parameters

@@ -21,6 +21,8 @@ from asapmodel.systems.arrays import Requests, make_requests
 
 __all__ = ["Traffic", "length_law", "recorded_trace"]
 
+_MOST_REQUESTS = 2e7  # a run of that size takes 3 GB and minutes
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -68,6 +70,13 @@ def length_law(workload: WorkloadTable) -> Distribution:
     raise AssertionError(workload.lengths)
 
 
+def _rate_of(trace: Trace) -> float:
+    try:
+        return trace.rate
+    except TraceError as error:
+        raise InputError(error.where, error.key, error.problem, error.remedy) from None
+
+
 class Traffic:
     """Request sequences of one workload and seed, at any rate.
 
@@ -87,9 +96,12 @@ class Traffic:
         self._unit = np.zeros(0)
         self._prompt = np.zeros(0, dtype=np.int64)
         self._cached = np.zeros(0, dtype=np.int64)
+        self._natural_rate: float | None = None
         self._trace = recorded_trace(workload)
         if workload.trace is not None and workload.spread is not None and self._trace is not None:
             self._trace = self._trace.spread(workload.spread, self._ticks)
+        if self.replayed and self._trace is not None:
+            self._natural_rate = _rate_of(self._trace)
 
     @property
     def replayed(self) -> bool:
@@ -99,7 +111,7 @@ class Traffic:
     @property
     def natural_rate(self) -> float | None:
         """The rate a replayed trace was recorded at, requests/s; None for drawn arrivals."""
-        return self._trace.rate if self.replayed and self._trace is not None else None
+        return self._natural_rate
 
     def at(self, rate: float) -> Requests:
         """Requests at `rate` per second, until the workload's duration.
@@ -107,12 +119,15 @@ class Traffic:
         Raises
         ------
         InputError
-            If no request arrives in that time.
+            If no request arrives in that time, or more than a run can hold.
         """
         if self.replayed:
             requests = self._replay(rate)
         else:
             duration = self.workload.duration or 300.0
+            if rate * duration > _MOST_REQUESTS:
+                problem = f"{rate * duration:.3g} requests at {rate:g} requests/s"
+                raise InputError("[workload]", "duration", problem, f"lower it or the rate: {_MOST_REQUESTS:g} at most")
             self._draw(rate * duration)
             count = int(np.searchsorted(self._unit, rate * duration, side="right"))
             requests = make_requests(self._unit[:count] / rate, self._prompt[:count], self._cached[:count])
@@ -120,6 +135,15 @@ class Traffic:
             remedy = "raise the rate or workload.duration, or take another seed"
             raise InputError("[workload]", "duration", f"no request arrives at {rate:g} requests/s", remedy)
         return requests
+
+    def backlog(self, count: int) -> Requests:
+        """Prompts that all wait at time 0: `count` drawn ones, or all of a replayed trace."""
+        if self.replayed:
+            assert self._trace is not None
+            return make_requests(np.zeros(len(self._trace)), self._trace.prompt_tokens, self._trace.cached_tokens)
+        while len(self._prompt) < count:
+            self._draw(float(self._unit[-1]) + 1.0 if self._unit.size else float(count))
+        return make_requests(np.zeros(count), self._prompt[:count], self._cached[:count])
 
     def _replay(self, rate: float) -> Requests:
         assert self._trace is not None

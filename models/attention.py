@@ -246,4 +246,5 @@ def reduce(
     else:
         a1, a2 = fit_quadratic(s, cost, q)
     error = np.abs((a1 * s + a2 * s**2) / cost - 1.0)
-    return Reduction(profile.attention_overhead, a1, a2, float(error.max()), float(error @ q / q.sum()))
+    misplaced = float((error * cost) @ q / (cost @ q))
+    return Reduction(profile.attention_overhead, a1, a2, float(error.max()), misplaced)

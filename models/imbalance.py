@@ -40,8 +40,8 @@ def expected_maximum(count: int) -> float:
     Notes
     -----
     The mean of any variable is ``int_0^inf (1 - F) - int_-inf^0 F``, and the maximum has ``F = Phi^N``.
-    Quadrature, absolute error below 1e-8. Source: David & Nagaraja, Order Statistics, 3rd ed., sec. 3.1; N =
-    2 is ``1/sqrt(pi)``.
+    Gauss-Legendre quadrature with 200 nodes on [0, 12] (the rest is below 1e-30), absolute error below 1e-8.
+    Source: David & Nagaraja, Order Statistics, 3rd ed., sec. 3.1; N = 2 is ``1/sqrt(pi)``.
 
     Examples
     --------
@@ -50,14 +50,13 @@ def expected_maximum(count: int) -> float:
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    from scipy.integrate import quad
     from scipy.special import log_ndtr  # powers as exp(N log Phi): accurate for large N
 
-    def tail(x: float) -> float:
-        return float(-np.expm1(count * log_ndtr(x)) - np.exp(count * log_ndtr(-x)))
-
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    x = 6.0 * (nodes + 1.0)
+    tail = -np.expm1(count * log_ndtr(x)) - np.exp(count * log_ndtr(-x))
     # Rounding must not make the maximum of one variable (0) negative.
-    return max(0.0, float(quad(tail, 0.0, 40.0, epsabs=1e-12, points=[3.0, 8.0])[0]))
+    return max(0.0, float(6.0 * weights @ tail))
 
 
 @cache
@@ -111,8 +110,8 @@ def imbalance(architecture: Architecture, device: Device, profile: Profile, spli
     With N_l layers of independent loads the sum has 1/sqrt(N_l) of the relative deviation. Evidence: with natural
     routing on 16 devices the busiest device has 1.4 to 1.9 times the mean in a layer (median) and 1.05 to 1.10 times
     summed over all layers (ShwStone/afd-plugin, STAGE_REPORT section 8, 61-layer DeepSeek-V3.2); their middle, 1.65,
-    gives 1 + 0.65/sqrt(58) = 1.09. For free execution it is the load that limits throughput; a lone batch still waits for its
-    busiest device in each layer, which this factor leaves out.
+    gives 1 + 0.65/sqrt(58) = 1.09. For free execution it is the load that limits throughput; a lone batch still waits
+    for its busiest device in each layer, which this factor leaves out.
 
     Examples
     --------

@@ -260,12 +260,13 @@ def reduce(
         return Plateau(floor, slope)
     n = np.asarray(batches, dtype=np.float64)
     exact = float(evaluate(time_expression(), *given, n=n, chi=chi).sum())
-
-    def excess(steeper: float) -> float:
-        return float(np.maximum(floor, steeper * n).sum()) - exact
-
-    if excess(slope) >= -1e-12 * exact:  # nothing to make up for, within rounding
+    if float(np.maximum(floor, slope * n).sum()) >= (1 - 1e-12) * exact:  # nothing to make up for, within rounding
         return Plateau(floor, slope)
-    from scipy.optimize import brentq
-
-    return Plateau(floor, float(brentq(excess, slope, 1.001 * exact / float(n.sum()), xtol=1e-18)))
+    # The total is piecewise linear in the slope: with the k largest batches above the plateau it is
+    # (N - k) floor + slope sum of these k; the right k is the one whose k-th batch is and whose next is not.
+    largest = np.sort(n)[::-1]
+    above = np.arange(1, n.size + 1)
+    slopes = (exact - (n.size - above) * floor) / np.cumsum(largest)
+    following = np.append(largest[1:], 0.0)
+    fits = (slopes * largest >= floor) & (slopes * following <= floor * (1 + 1e-12))
+    return Plateau(floor, float(slopes[np.flatnonzero(fits)[0]]))

@@ -37,8 +37,8 @@ class Plateau(NamedTuple):
 class Reduction(NamedTuple):
     """``fixed + per_token n + per_token2 w``, in s, s/token, s/token^2, and how far off it is.
 
-    The errors are relative to the time of single prompts without `fixed`, as fractions: the largest over the
-    length grid, and the mean under its weights.
+    The errors are of the time of single prompts without `fixed`, as fractions: the largest one relative to the prompt's
+    own time over the length grid, and the mean absolute error relative to the mean time, ``E|law - exact| / E exact``.
     """
 
     fixed: float

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from asapmodel import summary
 from asapmodel.costing import layer_costs
-from asapmodel.errors import NoAnswer
+from asapmodel.errors import InputError, NoAnswer
 from asapmodel.result import Capacity
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.roots import NoCrossing, find_crossing
 from asapmodel.solvers.sample import mean_interval
-from asapmodel.verbs.evaluate import Prepared, check_engine, evaluate, prepare, saturation_throughput
+from asapmodel.verbs.evaluate import check_engine, evaluate, prepare
 
 __all__ = ["DEFAULT_REPLICATIONS", "capacity"]
 
 DEFAULT_REPLICATIONS = 8
+_SPREAD_REPLICATIONS = 3  # of a replayed trace: only the spreading within ticks is random, and matters little
 _WORKERS = 2  # runs release the interpreter lock; results do not depend on the number of workers
 
 Floats = NDArray[np.float64]
@@ -44,8 +45,8 @@ def capacity(
     engine : str
         ``"graph"``.
     replications : int, optional
-        Independent request sequences, seeds `seed, seed + 1, ...`; default 8, and 1 for a replayed trace without
-        spread ticks, which has no randomness.
+        Independent request sequences, seeds `seed, seed + 1, ...`; default 8, for a replayed trace 3 if its ticks are
+        spread and else 1, as nothing in it is random.
     tolerance : float
         Relative width of the bracket.
     progress : callable, optional
@@ -70,11 +71,10 @@ def capacity(
     """
     check_engine(engine)
     workload = scenario.workload
-    fixed = workload.trace is not None and workload.spread is None
-    count = (1 if fixed else DEFAULT_REPLICATIONS) if replications is None else replications
+    count = _replications(scenario) if replications is None else replications
     costing = layer_costs(scenario)
     runs = [prepare(scenario, workload.seed + k, costing) for k in range(count)]
-    limit = _stability_limit(runs[0])
+    limit = runs[0].saturation_rps
     samples: dict[float, list[float]] = {}
 
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -90,7 +90,13 @@ def capacity(
         try:
             found = find_crossing(pooled, scenario.slo.ttft, 0.6 * limit, 1.1 * limit, tolerance, limit=50 * limit)
         except NoCrossing as error:
-            raise NoAnswer(_explain(scenario, error)) from None
+            raise NoAnswer(_explain(scenario, error.points)) from None
+        except InputError:
+            if not samples:
+                raise
+            # searching downwards ran out of requests: the objective was missed at every rate that has any
+            points = tuple((rate, float(np.mean(samples[rate]))) for rate in sorted(samples))
+            raise NoAnswer(_explain(scenario, points)) from None
     own = _own_crossings(samples, scenario.slo.ttft)
     return Capacity(
         engine=engine,
@@ -111,13 +117,11 @@ def capacity(
     )
 
 
-def _stability_limit(ready: Prepared) -> float:
-    """Saturation throughput on prompts of this workload; a first look tells how many prompts make a run."""
-    guess = 1.0
-    for _ in range(3):
-        requests = ready.requests(guess)
-        guess = saturation_throughput(ready, requests)
-    return guess
+def _replications(scenario: Scenario) -> int:
+    workload = scenario.workload
+    if workload.trace is None:
+        return DEFAULT_REPLICATIONS
+    return 1 if workload.spread is None else _SPREAD_REPLICATIONS
 
 
 def _own_crossings(samples: dict[float, list[float]], level: float) -> Floats:
@@ -135,12 +139,12 @@ def _shifted(interval: tuple[float, float], by: float) -> tuple[float, float]:
     return (interval[0] + by, interval[1] + by)
 
 
-def _explain(scenario: Scenario, error: NoCrossing) -> str:
+def _explain(scenario: Scenario, points: tuple[tuple[float, float], ...]) -> str:
     objective = f"{scenario.slo.statistic} TTFT <= {scenario.slo.ttft:g} s"
-    rate, value = error.points[0]
+    rate, value = points[0]
     if value > scenario.slo.ttft:
         return f"{scenario.source}: {objective} is missed at every rate: {value:.3g} s even at {rate:.3g} requests/s"
-    rate, value = error.points[-1]
+    rate, value = points[-1]
     return (
         f"{scenario.source}: {objective} is met at every rate looked at, up to {rate:.4g} requests/s ({value:.3g} s): "
         "the run is too short to saturate; raise workload.duration"

@@ -1,0 +1,215 @@
+"""The commands: each reads its options, asks a verb, and hands the answer to a table, to JSON or to a file.
+
+Imports of the package stand inside the commands: help and errors of usage need none of them.
+"""
+
+from typing import Annotated
+
+import typer
+
+from asapmodel import __version__
+from asapmodel.cli.options import (
+    EngineOption,
+    ForceOption,
+    JsonOption,
+    ReplicationsOption,
+    ScenarioArgument,
+    ScenariosArgument,
+    SetOption,
+    load,
+    parse_count,
+    parse_rate,
+    parse_rates,
+)
+from asapmodel.cli.output import note, print_json, progress, show, write_requests
+from asapmodel.files import atomic, check_writable
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    add_completion=False,
+    help="Time to first token and capacity of MoE prefill: synchronous, chunked and asynchronous systems.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        print(f"asapmodel {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of no command."""
+
+
+@app.command()
+def evaluate(
+    scenario: ScenarioArgument,
+    rate: Annotated[
+        str | None, typer.Option(metavar="R", help="Requests per second; default: the scenario's.", show_default=False)
+    ] = None,
+    engine: EngineOption = "graph",
+    changes: SetOption = None,
+    as_json: JsonOption = False,
+    requests: Annotated[
+        str | None, typer.Option(metavar="OUT.csv", help="Write one row per request.", show_default=False)
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """TTFT, utilisation and bottleneck at one rate."""
+    from asapmodel.verbs.evaluate import evaluate as ask
+
+    speed = parse_rate(rate)
+    if requests is not None:
+        check_writable(requests, force)
+    what = load(scenario, changes)
+    with progress(f"evaluating {what.name}"):
+        result = ask(what, speed, engine)
+    if requests is not None and result.records is not None:
+        write_requests(requests, result.records, force)
+        note(f"wrote {requests}")
+    if as_json:
+        print_json(result.to_dict())
+        return
+    from asapmodel.cli.answers import evaluation_answer
+
+    show(*evaluation_answer(what, result))
+
+
+@app.command()
+def capacity(
+    scenario: ScenarioArgument,
+    engine: EngineOption = "graph",
+    replications: ReplicationsOption = None,
+    changes: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The largest rate that meets the objective, and what limits it."""
+    from asapmodel.verbs.capacity import capacity as ask
+
+    count = parse_count(replications)
+    what = load(scenario, changes)
+    with progress(f"looking for the SLO throughput of {what.name}") as report_step:
+        answer = ask(what, engine, count, progress=report_step)
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    from asapmodel.cli.answers import capacity_answer
+
+    show(*capacity_answer(what, answer))
+
+
+@app.command()
+def compare(
+    scenarios: ScenariosArgument,
+    rates: Annotated[
+        str | None,
+        typer.Option(metavar="RATES", help="Rates to show TTFT at besides, e.g. 1,4,8.", show_default=False),
+    ] = None,
+    engine: EngineOption = "graph",
+    replications: ReplicationsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Scenarios side by side under the same workload."""
+    from asapmodel.verbs.compare import compare as ask
+
+    speeds, count = [] if rates is None else parse_rates(rates), parse_count(replications)
+    what = [load(name) for name in scenarios]
+    with progress("comparing") as report_step:
+        answer = ask(what, speeds, engine, count, report_step)
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    from asapmodel.cli.answers import comparison_answer
+
+    show(*comparison_answer(what, answer))
+
+
+@app.command()
+def sweep(
+    scenario: ScenarioArgument,
+    rates: Annotated[
+        str, typer.Option(metavar="RATES", help="from:to:step, both ends included, or a list such as 1,4,8.")
+    ],
+    out: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="OUT.csv", help="Write the table.", show_default=False)
+    ] = None,
+    engine: EngineOption = "graph",
+    changes: SetOption = None,
+    as_json: JsonOption = False,
+    force: ForceOption = False,
+) -> None:
+    """One scenario over a range of rates."""
+    from asapmodel.verbs.sweep import results_table, sweep_results
+
+    speeds = parse_rates(rates)
+    if out is not None:
+        check_writable(out, force)
+    what = load(scenario, changes)
+    with progress(f"sweeping {what.name}", len(speeds)) as report_step:
+        results = sweep_results(what, speeds, engine, report_step)
+    if out is not None:
+        table = results_table(results)
+        with atomic(out, force) as stream:
+            table.to_csv(stream, index=False, lineterminator="\n")
+        note(f"wrote {out}")
+    if as_json:
+        rows = [one.to_dict() for one in results]
+        shared = {name: rows[0][name] for name in ("engine", "scenario", "system", "assumptions")}
+        print_json({**shared, "results": [{k: row[k] for k in row if k not in shared} for row in rows]})
+        return
+    from asapmodel.cli.answers import sweep_answer
+
+    show(*sweep_answer(what, results))
+
+
+@app.command()
+def report(
+    scenarios: ScenariosArgument,
+    out: Annotated[str, typer.Option("-o", "--output", metavar="OUT.html", help="The page to write.")],
+    engine: EngineOption = "graph",
+    force: ForceOption = False,
+) -> None:
+    """A page with tables, charts and assumptions, to read in a browser."""
+    check_writable(out, force)
+    what = [load(name) for name in scenarios]
+    from asapmodel.verbs.report import report as write
+
+    with progress("reporting") as report_step:
+        path = write(what, out, force=force, engine=engine, progress=report_step)
+    note(f"wrote {path}")
+
+
+@app.command("list")
+def list_catalogue(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[models|devices|clusters|profiles|scenarios|traces]",
+            help="Which part of the catalogue; default: all.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Names and titles in the catalogue."""
+    from asapmodel.cli.showing import catalogue_tables
+
+    show(*catalogue_tables(kind))
+
+
+@app.command("show")
+def show_scenario(scenario: ScenarioArgument, changes: SetOption = None) -> None:
+    """What a scenario amounts to: tables, memory, layer costs, assumptions and their sources."""
+    from asapmodel.cli.showing import costing_tables, memory_table, scenario_tables
+    from asapmodel.costing import layer_costs, memory_budget
+
+    what = load(scenario, changes)
+    # Memory first: where the layout does not fit, this table shows what the error of the costs is about.
+    show(*scenario_tables(what), memory_table(memory_budget(what)), "")
+    show(*costing_tables(layer_costs(what)))

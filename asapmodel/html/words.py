@@ -1,0 +1,206 @@
+"""Sentences of a report, made from its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from asapmodel.html.data import Group
+from asapmodel.html.runs import System, pooled_runs
+from asapmodel.html.tables import attainment, statistic_name
+from asapmodel.result import Capacity
+from asapmodel.scenario_workload import Constant, Lognormal, TraceLengths, Values, WorkloadTable
+
+__all__ = [
+    "answer",
+    "holds_for",
+    "interval_text",
+    "listed",
+    "method",
+    "objective",
+    "rate_text",
+    "served_in_time",
+    "traffic",
+    "traffic_detail",
+    "verdict",
+]
+
+_LIMITS = {
+    "attention": "the attention devices",
+    "attention barrier": "the barriers in each layer, where attention groups wait for the slowest one",
+    "moe": "the experts",
+    "transfers": "transfers between devices",
+    "moe_send": "sending from the MoE devices",
+}
+
+
+def rate_text(value: float) -> str:
+    """A rate with three digits."""
+    return f"{value:#.3g}".rstrip(".")
+
+
+def interval_text(ends: tuple[float, float]) -> str:
+    """Both ends, with as many digits as it takes to tell them apart."""
+    texts = [[f"{end:#.{digits}g}".rstrip(".") for end in ends] for digits in (3, 4, 5)]
+    return " to ".join(next((text for text in texts if text[0] != text[1]), texts[-1]))
+
+
+def listed(words: Sequence[str]) -> str:
+    """Join words with commas and a final "and"."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def objective(group: Group) -> str:
+    """The objective, ``mean TTFT within 5 s``."""
+    return f"{statistic_name(group)} within {group.slo.ttft:g} s"
+
+
+def traffic(workload: WorkloadTable) -> str:
+    """The traffic in a few words, for a heading."""
+    if workload.trace is not None:
+        return f"Replayed trace {_stem(workload.trace)}"
+    lengths = workload.lengths
+    prompts = "prompts"
+    match lengths:
+        case Lognormal():
+            prompts = "lognormal prompts"
+        case Constant(constant=tokens):
+            prompts = f"prompts of {tokens:,} tokens"
+        case Values(values=values):
+            prompts = f"prompts of {len(values)} given lengths"
+        case TraceLengths(trace=path):
+            prompts = f"prompts as in {_stem(path)}"
+    arrivals = "Poisson" if workload.arrivals == "poisson" else f"Gamma (cv {workload.cv:g})"
+    return f"{arrivals} arrivals, {prompts}"
+
+
+def _stem(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def traffic_detail(group: Group) -> str:
+    """What the runs contain."""
+    workload, one = group.workload, group.systems[0]
+    length = f"runs of {workload.duration:g} s" if workload.duration else "each run is the whole trace"
+    return (
+        f"Prompts of {workload.min_prompt_tokens:,} to {workload.max_prompt_tokens:,} tokens, mean "
+        f"{one.records.prompt_tokens.mean():,.0f}; {length}. Objective: {objective(group)}."
+    )
+
+
+def _ranked(group: Group) -> list[tuple[System, Capacity]]:
+    return sorted(group.answered, key=lambda item: -item[1].slo_throughput_rps)
+
+
+def verdict(group: Group) -> str:
+    """Which system sustains most."""
+    ranked = _ranked(group)
+    most = "most: " if len(ranked) > 1 else ""
+    return f"{ranked[0][0].label} sustains {most}{rate_text(ranked[0][1].slo_throughput_rps)} requests/s"
+
+
+def answer(group: Group) -> str:
+    """What follows the verdict in the paragraph at the head: how sure, by what factor, limited by what."""
+    ranked = _ranked(group)
+    top = ranked[0][1]
+    text = f" with {objective(group)}, on {top.devices} devices"
+    if top.interval_rps:
+        text += f" (95 % interval {interval_text(top.interval_rps)})"
+    text += "."
+    if len(ranked) > 1:
+        text += " " + _factors(ranked)
+    text += f" It is limited by {_limit(top)}."
+    text += _other_limits(ranked)
+    text += "".join(f" {system.label} has no answer: {system.why}." for system in group.systems if not system.capacity)
+    return text + " " + _at_common_rate(group)
+
+
+def _factors(ranked: Sequence[tuple[System, Capacity]]) -> str:
+    top = ranked[0][1]
+    parts = []
+    for system, one in ranked[1:]:
+        factor = top.slo_throughput_rps / one.slo_throughput_rps
+        parts.append(f"{rate_text(factor)} times {system.label} ({rate_text(one.slo_throughput_rps)})")
+    text = f"That is {listed(parts)}."
+    if len({one.devices for _, one in ranked}) > 1:
+        per_device = max(ranked, key=lambda item: item[1].slo_throughput_rps / item[1].devices)
+        value = per_device[1].slo_throughput_rps / per_device[1].devices
+        text += f" Per device {per_device[0].label} serves most, {value:.3g} requests/s."
+    second = ranked[1]
+    if top.interval_rps and second[1].interval_rps and second[1].interval_rps[1] > top.interval_rps[0]:
+        text += f" The intervals of the first two overlap: {second[0].label} may do as well."
+    return text
+
+
+def _other_limits(ranked: Sequence[tuple[System, Capacity]]) -> str:
+    """Sentences on what limits the systems that something else limits than the first."""
+    limits: dict[str, list[str]] = {}
+    for system, one in ranked[1:]:
+        if one.limited_by != ranked[0][1].limited_by:
+            limits.setdefault(_limit(one), []).append(system.label)
+    return "".join(f" {listed(labels)} {_are(labels)} limited by {limit}." for limit, labels in limits.items())
+
+
+def _are(labels: Sequence[str]) -> str:
+    return "is" if len(labels) == 1 else "are"
+
+
+def _limit(capacity: Capacity) -> str:
+    return _LIMITS.get(capacity.limited_by, capacity.limited_by.replace("_", " "))
+
+
+def _at_common_rate(group: Group) -> str:
+    means = [f"{one.records.ttft_s.mean():.2g} s for {one.label}" for one in group.systems]
+    text = f"At {group.detail_rate:g} requests/s mean TTFT is {listed(means)}"
+    lost = [(one.detail.barrier_waste, one.label) for one in group.systems if one.detail.barrier_waste]
+    if not lost:
+        return text + "."
+    return (
+        text
+        + f"; barriers cost {listed([f'{100 * share:.0f} % ({label})' for share, label in lost])} of attention time."
+    )
+
+
+def served_in_time(group: Group) -> str:
+    """Attainment of every system at the common rate."""
+    shares = [f"{_percent(attainment(one, group))} ({one.label})" for one in group.systems]
+    return f"Served within {group.slo.ttft:g} s: {listed(shares)}."
+
+
+def holds_for(labels: Sequence[str], groups: Sequence[Group]) -> str:
+    """Which systems some labels are: ``all``, ``sync``, ``part 1``, ``sync of part 1``, or their names."""
+    for k, part in enumerate([None, *groups]):
+        systems = [one for group in groups if part in (None, group) for one in group.systems]
+        place = f"part {k}" if part else "all"
+        for kind, name in ((None, place), ("sync", "sync"), ("asap", "asap")):
+            chosen = [one.label for one in systems if kind in (None, one.scenario.layout.kind)]
+            if chosen and chosen == list(labels):
+                return name if kind is None or part is None else f"{name} of {place}"
+    return ", ".join(labels)
+
+
+def _percent(share: float) -> str:
+    """Percent with one digit; not all is never "100 %"."""
+    return "all" if share == 1 else "over 99.9 %" if share >= 0.9995 else f"{100 * share:.1f} %"
+
+
+def method(groups: Sequence[Group], engine: str, version: str) -> list[tuple[str, str]]:
+    """Engine, version, and per group seeds, replications and run length, as name and value."""
+    rows = [("asapmodel", version), ("engine", f"{engine}: the timed event graph of concrete request sequences")]
+    for k, group in enumerate(groups, 1):
+        count = max(one.replications for _, one in group.answered)
+        seed, duration = group.workload.seed, group.workload.duration
+        seeds = f"{seed}" if count == 1 else f"{seed} to {seed + count - 1}"
+        spread = [f"{system.label} ±{one.run_std_rps:.2g}" for system, one in group.answered if one.run_std_rps]
+        plural = "s" if count > 1 else ""
+        text = f"SLO throughput over {count} replication{plural}, seed{plural} {seeds}; "
+        pooled = pooled_runs(group.systems[0].scenario)
+        text += f"TTFT charts pool {pooled} runs, other charts show" if pooled > 1 else "charts show"
+        text += f" the run with seed {seed}; run length "
+        text += f"{duration:g} s." if duration else "the whole trace."
+        if spread:
+            text += (
+                f" The SLO throughput of a single such run scatters (standard deviation, requests/s): {listed(spread)}."
+            )
+        rows.append((f"runs of part {k}" if len(groups) > 1 else "runs", text))
+    return rows
