@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asapmodel.solvers.event_graph import advance, launch, new_log, new_network, new_state
+from asapmodel.solvers.event_graph import Log, Network, State, advance, launch, new_log, new_network, new_state
 
 
-def finish_all(network, state, log) -> list[tuple[int, float]]:
+def finish_all(network: Network, state: State, log: Log) -> list[tuple[int, float]]:
     out = []
     while (chain := advance(network, state, log, np.inf)) >= 0:
         out.append((chain, float(state.clock[0])))

@@ -48,8 +48,8 @@ def test_md1_mean_response(rho: float) -> None:
     d = 0.1
     values = [am.evaluate(SINGLE.replace(seed=seed), rate=rho / d).ttft.mean_s for seed in range(6)]
     exact = d + rho * d / (2 * (1 - rho))
-    half = 3 * np.std(values, ddof=1) / math.sqrt(len(values))
-    assert abs(np.mean(values) - exact) < max(half, 0.002)
+    half = 3 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    assert abs(float(np.mean(values)) - exact) < max(half, 0.002)
 
 
 def test_md1_capacity() -> None:
