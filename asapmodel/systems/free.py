@@ -18,12 +18,8 @@ from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
 from asapmodel.solvers.event_graph import Log, Network, State, advance, launch, new_network
 from asapmodel.systems.arrays import (
-    ATTENTION,
     COMBINE_RECV,
     COMBINE_SEND,
-    DENSE,
-    HOST,
-    MOE,
     RECV,
     SEND,
     STEP,
@@ -32,6 +28,7 @@ from asapmodel.systems.arrays import (
     Requests,
 )
 from asapmodel.systems.batching import take_min_tokens
+from asapmodel.systems.phases import affine_time, attention_time, dense_layer_time, moe_time
 
 __all__ = ["Groups", "free_network", "new_groups", "run_free"]
 
@@ -84,15 +81,14 @@ def free_network(layout: Layout, policy: Policy, costs: LayerCosts) -> Network:
 @njit(cache=True, nogil=True)
 def _fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: float) -> float:
     """Write the durations of one batch by position; return its time alone on idle resources."""
-    attention = cost[ATTENTION] + cost[ATTENTION + 1] * n + cost[ATTENTION + 2] * w
     duration[0] = cost[STEP]
-    duration[1] = attention + (cost[DENSE] + cost[DENSE + 1] * n)
-    duration[2] = attention
-    duration[3] = cost[SEND] + cost[SEND + 1] * n
-    duration[4] = cost[RECV] + cost[RECV + 1] * n
-    duration[5] = max(cost[MOE], cost[MOE + 1] * n) + cost[HOST]
-    duration[6] = cost[COMBINE_SEND] + cost[COMBINE_SEND + 1] * n
-    duration[7] = cost[COMBINE_RECV] + cost[COMBINE_RECV + 1] * n
+    duration[1] = dense_layer_time(cost, n, w)
+    duration[2] = attention_time(cost, n, w)
+    duration[3] = affine_time(cost, SEND, n)
+    duration[4] = affine_time(cost, RECV, n)
+    duration[5] = moe_time(cost, n)
+    duration[6] = affine_time(cost, COMBINE_SEND, n)
+    duration[7] = affine_time(cost, COMBINE_RECV, n)
     alone = 0.0
     for segment in range(net.segment_repeats.shape[0]):
         part = 0.0

@@ -15,21 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from asapmodel.systems.arrays import (
-    ATTENTION,
-    COMBINE_RECV,
-    COMBINE_SEND,
-    DENSE,
-    HOST,
-    MOE,
-    RECV,
-    SEND,
-    STEP,
-    Outcome,
-    PolicyNumbers,
-    Requests,
-)
+from asapmodel.systems.arrays import ATTENTION, STEP, Outcome, PolicyNumbers, Requests
 from asapmodel.systems.batching import piece_work
+from asapmodel.systems.phases import attention_time, dense_layer_time, moe_time, transfer_time
 
 __all__ = [
     "ATTENTION_OWN",
@@ -156,16 +144,6 @@ def _finish_batch(
 
 
 @njit(cache=True, nogil=True)
-def _transfers(cost: Floats, n: float) -> float:
-    return (
-        (cost[SEND] + cost[SEND + 1] * n)
-        + (cost[RECV] + cost[RECV + 1] * n)
-        + (cost[COMBINE_SEND] + cost[COMBINE_SEND + 1] * n)
-        + (cost[COMBINE_RECV] + cost[COMBINE_RECV + 1] * n)
-    )
-
-
-@njit(cache=True, nogil=True)
 def _iteration(
     policy: PolicyNumbers,
     cost: Floats,
@@ -186,15 +164,16 @@ def _iteration(
         _form_batch(policy, requests, queues, group)
         n = queues.batch_tokens[group]
         if n > 0:
-            attention = cost[ATTENTION] + cost[ATTENTION + 1] * n + cost[ATTENTION + 2] * queues.batch_work[group]
+            w = queues.batch_work[group]
+            attention = attention_time(cost, n, w)
             own += attention
             largest = max(largest, n)
             total += n
             slowest = max(slowest, attention)
-            slowest_dense = max(slowest_dense, attention + (cost[DENSE] + cost[DENSE + 1] * n))
+            slowest_dense = max(slowest_dense, dense_layer_time(cost, n, w))
             queues.tally[BATCHES] += 1
-    transfers = _transfers(cost, largest)
-    experts = max(cost[MOE], cost[MOE + 1] * total) + cost[HOST]
+    transfers = transfer_time(cost, largest)
+    experts = moe_time(cost, total)
     time = cost[STEP] + dense_layers * slowest_dense + moe_layers * (slowest + transfers + experts)
     end = start + time
     queues.tally[ENGINE] += time
@@ -207,10 +186,9 @@ def _iteration(
     for group in range(policy.groups):
         n = queues.batch_tokens[group]
         if n > 0:
-            attention = cost[ATTENTION] + cost[ATTENTION + 1] * n + cost[ATTENTION + 2] * queues.batch_work[group]
-            layer = attention + _transfers(cost, n) + (max(cost[MOE], cost[MOE + 1] * n) + cost[HOST])
-            dense_layer = attention + (cost[DENSE] + cost[DENSE + 1] * n)
-            alone = cost[STEP] + dense_layers * dense_layer + moe_layers * layer
+            w = queues.batch_work[group]
+            layer = attention_time(cost, n, w) + transfer_time(cost, n) + moe_time(cost, n)
+            alone = cost[STEP] + dense_layers * dense_layer_time(cost, n, w) + moe_layers * layer
             finished += _finish_batch(requests, outcome, queues, group, start, end, alone)
     return end, finished
 

@@ -98,14 +98,15 @@ def capacity(
             points = tuple((rate, float(np.mean(samples[rate]))) for rate in sorted(samples))
             raise NoAnswer(_explain(scenario, points)) from None
     own = _own_crossings(samples, scenario.slo.ttft)
+    spread = count > 1 and workload.trace is None  # one recorded trace says nothing of another day's
     return Capacity(
         engine=engine,
         scenario=scenario.name,
         system=scenario.layout.kind,
         slo_throughput_rps=found.estimate,
         bracket_rps=(found.low, found.high),
-        interval_rps=_shifted(mean_interval(own), found.estimate - float(own.mean())) if count > 1 else None,
-        run_std_rps=float(np.std(own, ddof=1)) if count > 1 else None,
+        interval_rps=_shifted(mean_interval(own), found.estimate - float(own.mean())) if spread else None,
+        run_std_rps=float(np.std(own, ddof=1)) if spread else None,
         replications=count,
         stability_limit_rps=limit,
         limited_by=evaluate(scenario, found.high, prepared=runs[0]).bottleneck,

@@ -1,0 +1,42 @@
+"""The six phases and the dense layer as compiled functions of the coefficient row (`asapmodel.systems.arrays`)."""
+
+from numba import njit
+
+from asapmodel.systems.arrays import ATTENTION, COMBINE_RECV, COMBINE_SEND, DENSE, HOST, MOE, RECV, SEND, CostArray
+
+__all__ = ["affine_time", "attention_time", "dense_layer_time", "moe_time", "transfer_time"]
+
+
+@njit(cache=True, nogil=True)
+def affine_time(cost: CostArray, at: int, n: float) -> float:
+    """`fixed + per_token n` of the coefficients at index `at`, seconds."""
+    return cost[at] + cost[at + 1] * n
+
+
+@njit(cache=True, nogil=True)
+def attention_time(cost: CostArray, n: float, w: float) -> float:
+    """Phase 0, `a0 + a1 n + a2 w`, seconds."""
+    return cost[ATTENTION] + cost[ATTENTION + 1] * n + cost[ATTENTION + 2] * w
+
+
+@njit(cache=True, nogil=True)
+def dense_layer_time(cost: CostArray, n: float, w: float) -> float:
+    """Attention and the dense FFN, seconds."""
+    return attention_time(cost, n, w) + affine_time(cost, DENSE, n)
+
+
+@njit(cache=True, nogil=True)
+def moe_time(cost: CostArray, n: float) -> float:
+    """Phase 3, `max(floor, per_token n) + host`, seconds."""
+    return max(cost[MOE], cost[MOE + 1] * n) + cost[HOST]
+
+
+@njit(cache=True, nogil=True)
+def transfer_time(cost: CostArray, n: float) -> float:
+    """Phases 1, 2, 4 and 5 one after another, seconds."""
+    return (
+        affine_time(cost, SEND, n)
+        + affine_time(cost, RECV, n)
+        + affine_time(cost, COMBINE_SEND, n)
+        + affine_time(cost, COMBINE_RECV, n)
+    )
