@@ -119,8 +119,9 @@ class Capacity:
 
     `bracket_rps` holds the highest rate seen to meet the objective and the lowest seen to miss it, pooled over the
     replications. `interval_rps` is a 95 % confidence interval over replications (None with fewer than two, and for a
-    replayed trace, of which there is only one), and `run_std_rps` how much the SLO throughput of a single run of that length scatters. `stability_limit_rps` is the
-    rate at which a backlogged system serves. `points` are the evaluated rates with the pooled statistic in seconds.
+    replayed trace, of which there is only one), and `run_std_rps` how much the SLO throughput of a single run of that
+    length scatters. `stability_limit_rps` is the rate at which a backlogged system serves. `points` are the evaluated
+    rates with the pooled statistic in seconds.
     """
 
     engine: str
