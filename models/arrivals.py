@@ -1,7 +1,7 @@
 """Arrival processes: independent gaps of unit mean, scaled to a rate.
 
 Keeping the process at unit rate and scaling time is what lets two rates in one capacity search share their
-random numbers (`SEMANTICS.md`, Workload): arrival i at rate r is the same unit-rate arrival divided by r.
+random numbers (docs/background/semantics.md): arrival i at rate r is the same unit-rate arrival divided by r.
 Times are in seconds, rates in requests per second; the first arrival comes one gap after time 0.
 """
 

@@ -21,7 +21,9 @@ class Distribution(ABC):
 
     A law is immutable, and equal to another exactly when its parameters are.
 
-    Notes ----- A new law implements `support`, `_moment`, `_cdf` and `_quantile`. Overriding `_variance` is
+    Notes
+    -----
+    A new law implements `support`, `_moment`, `_cdf` and `_quantile`. Overriding `_variance` is
     worth it where E[X^2] - E[X]^2 would cancel.
     """
 

@@ -112,7 +112,7 @@ def synchronous_expressions() -> Mapping[str, sympy.Expr]:
     sends ``V/T``, no device receives more as long as copies spread evenly, and nobody goes on before all are
     done (sec. 2.3). Copies as in the asynchronous case, over T devices: an upper bound for the receiving of a
     dispatch, where a device gets the mean over groups. The copies that stay on a device, 1/E of all, are
-    counted as sent. Source: sec. 2.2, 3.2; SEMANTICS.md "Lockstep execution".
+    counted as sent. Source: sec. 2.2, 3.2; docs/background/semantics.md.
 
     Examples
     --------

@@ -29,7 +29,7 @@ CONTRACT = """
 D = 4
 T = 4
 E = 16
-[policy]                                          # names and defaults as in SEMANTICS.md
+[policy]                                          # names and defaults as documented
 min_batch_tokens = 2048
 max_batch_tokens = 32768
 exclusive_tokens = 16384

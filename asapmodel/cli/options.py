@@ -40,7 +40,7 @@ ReplicationsOption = Annotated[
     typer.Option(
         "--replications",
         metavar="N",
-        help="Independent request sequences. Default 8, and 1 for a replayed trace without randomness.",
+        help="Independent request sequences. Default 8; of a replayed trace 3 if its ticks are spread, else 1.",
         show_default=False,
     ),
 ]

@@ -20,7 +20,8 @@ __all__ = ["ENGINES", "Prepared", "check_engine", "evaluate", "prepare", "satura
 ENGINES = ("graph",)
 """Engines this version has."""
 
-_BACKLOG = 5_000  # drawn requests in the saturated run: about 1 % on the throughput, in a fifth of a second
+_BACKLOG = {"sync": 50_000, "asap": 8_000}
+"""Drawn requests in the saturated run: 1 to 3 % (standard deviation) on the throughput, in up to a quarter second."""
 
 
 def check_engine(engine: str) -> None:
@@ -54,7 +55,7 @@ class Prepared:
     @cached_property
     def saturation_rps(self) -> float:
         """Rate at which the system serves when prompts of this traffic all wait from the start, requests/s."""
-        return saturation_throughput(self, self.traffic.backlog(_BACKLOG))
+        return saturation_throughput(self, self.traffic.backlog(_BACKLOG[self.scenario.layout.kind]))
 
     def ttft(self, rate: float) -> NDArray[np.float64]:
         """TTFT of every request at a rate, seconds."""

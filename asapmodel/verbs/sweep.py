@@ -69,6 +69,8 @@ def _row(result: Result) -> dict[str, Any]:
         "requests": result.requests,
         "stable": result.stable,
         **{f"ttft_{name}": value for name, value in ttft.items()},
+        "slo_statistic": result.slo.statistic,
+        "slo_value_s": result.slo.value_s,
         "slo_met": result.slo.met,
         "attainment": result.slo.attainment,
         **asdict(result.parts),
