@@ -185,12 +185,14 @@ def test_lockstep_with_two_groups() -> None:
 
 
 def test_lockstep_goes_on_without_the_window_while_there_is_work() -> None:
-    # A alone 1-5.5. B and C arrive meanwhile and start at 5.5; D arrives at the end, 10, finds the engine
-    # idle, and waits for the window again.
-    requests = [(0.0, 10, 0), (2.0, 10, 0), (3.0, 10, 0), (10.0, 10, 0)]
+    # A alone 1-5.5. B and C arrive meanwhile and start at 5.5; D arrives after the end, 10, finds the engine
+    # idle, and waits for the window again. Had it come at 10 it would have gone at once.
+    requests = [(0.0, 10, 0), (2.0, 10, 0), (3.0, 10, 0), (10.25, 10, 0)]
     outcomes = simulate(Policy("sync", 1, batch_window=1.0), FLAT, requests)
-    assert starts(outcomes) == [1.0, 5.5, 5.5, 11.0]
-    assert ends(outcomes) == [5.5, 10.0, 10.0, 15.5]
+    assert starts(outcomes) == [1.0, 5.5, 5.5, 11.25]
+    assert ends(outcomes) == [5.5, 10.0, 10.0, 15.75]
+    together = simulate(Policy("sync", 1, batch_window=1.0), FLAT, [*requests[:3], (10.0, 10, 0)])
+    assert starts(together) == [1.0, 5.5, 5.5, 10.0]
     # Whole prompts within the maximum: B and C no longer fit together, D arrives during C.
     outcomes = simulate(Policy("sync", 1, batch_window=1.0, max_batch_tokens=15), FLAT, requests)
     assert starts(outcomes) == [1.0, 5.5, 10.0, 14.5]
