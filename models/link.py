@@ -96,23 +96,23 @@ def asynchronous_expressions() -> Mapping[str, sympy.Expr]:
 
 @cache
 def synchronous_expressions() -> Mapping[str, sympy.Expr]:
-    """Times of the blocking all-to-alls and their local copies, ``latency + V/T / rate`` of the largest group.
+    """Times of the blocking all-to-alls, ``latency + V/T / rate`` of the largest group.
 
     Returns
     -------
     mapping of str to sympy.Expr
         Seconds, linear in n, the tokens of the largest group; V and V_c as in `asynchronous_expressions`::
 
-            dispatch_send  tau_b + V/T / (B_l eta_b)        dispatch_recv  tau_r + 2 V/T / (B_m eta_m)
-            combine_send   tau_b + V_c/T / (B_l eta_b)      combine_recv   tau_r + 2 V_c/T / (B_m eta_m)
+            dispatch_send  tau_b + V/T / (B_l eta_b)        dispatch_recv  tau_r
+            combine_send   tau_b + V_c/T / (B_l eta_b)      combine_recv   tau_r
 
     Notes
     -----
     Attention and experts share the ``E = D T`` devices. In the dispatch each device of the largest group
     sends ``V/T``, no device receives more as long as copies spread evenly, and nobody goes on before all are
-    done (sec. 2.3). Copies as in the asynchronous case, over T devices: an upper bound for the receiving of a
-    dispatch, where a device gets the mean over groups. The copies that stay on a device, 1/E of all, are
-    counted as sent. Source: sec. 2.2, 3.2; docs/background/semantics.md.
+    done (sec. 2.3). The share eta_b is of whole collectives as they are measured, from call to received data, so
+    receiving adds a latency only. The copies that stay on a device, 1/E of all, are counted as sent. Source: sec. 2.2,
+    3.2; docs/background/semantics.md.
 
     Examples
     --------
@@ -121,14 +121,14 @@ def synchronous_expressions() -> Mapping[str, sympy.Expr]:
     """
     (T,) = symbols("T")
     V, V_c = dispatch_volume(), combine_volume()
-    B_l, B_m, eta_b, eta_m, tau_b, tau_r = symbols("B_l B_m eta_b eta_m tau_b tau_r")
-    copy_rate, port_rate = B_m * eta_m, B_l * eta_b
+    B_l, eta_b, tau_b, tau_r = symbols("B_l eta_b tau_b tau_r")
+    port_rate = B_l * eta_b
     return MappingProxyType(
         {
             "dispatch_send": tau_b + V / T / port_rate,
-            "dispatch_recv": tau_r + 2 * V / T / copy_rate,
+            "dispatch_recv": tau_r,
             "combine_send": tau_b + V_c / T / port_rate,
-            "combine_recv": tau_r + 2 * V_c / T / copy_rate,
+            "combine_recv": tau_r,
         }
     )
 
