@@ -98,7 +98,7 @@ def fold(off: Floats, up: Floats, down_above: Floats, lu_above: Floats, down: Fl
 def null_vector(off: Floats) -> Floats:
     """Stationary vector of the chain with the rates `off`, by elimination from the last state; sums to 1.
 
-    One closed class is assumed; a pivot of 0 gives NaN.
+    NaN unless there is one closed class and state 0 is in it.
     """
     n = len(off)
     a = off.copy()
@@ -106,10 +106,12 @@ def null_vector(off: Floats) -> Floats:
         pivot = 0.0
         for j in range(k):
             pivot += a[k, j]
+        if pivot == 0.0:
+            return np.full(n, np.nan)
         for i in range(k):
-            f = a[i, k] / pivot if a[i, k] != 0.0 else 0.0
-            a[i, k] = f
-            if f != 0.0:
+            if a[i, k] != 0.0:
+                f = a[i, k] / pivot
+                a[i, k] = f
                 for j in range(k):
                     a[i, j] += f * a[k, j]
     x = np.zeros(n)
@@ -117,7 +119,8 @@ def null_vector(off: Floats) -> Floats:
     for k in range(1, n):
         for i in range(k):
             x[k] += x[i] * a[i, k]
-    return x / x.sum()
+    x /= x.sum()
+    return x
 
 
 @njit(cache=True, nogil=True)
