@@ -43,7 +43,13 @@ def test_utilisation_stays_at_or_below_one(
     assert np.allclose(found.queue.sum(axis=-1) + found.throughput * think, population, rtol=1e-8)  # Little's law
 
 
-@given(st.lists(times, min_size=1, max_size=4), spreads, thinks)
+def test_above_scv_1_a_second_customer_may_cost_throughput() -> None:
+    """The residual of the first, (1 + scv)/2 services, is more than the queue it stands for: outside the good domain."""
+    one, two = (approximate_mva([[1.0, 3.0]], [n], 4.0).throughput[0] for n in (1, 2))
+    assert two < one
+
+
+@given(st.lists(times, min_size=1, max_size=4), st.floats(0.0, 1.0), thinks)
 @settings(max_examples=40, deadline=None)
 def test_throughput_grows_with_the_population(demands: list[float], scv: float, think: float) -> None:
     sizes = np.arange(1, 65)
