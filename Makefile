@@ -24,7 +24,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow" -n 2 --benchmark-disable
 
 test-all: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --benchmark-disable
+	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --benchmark-disable
 
 # mypy runs on a link tree, where every module has its one true name (docs/background/layout.md)
 check: $(STAMP)

@@ -44,7 +44,7 @@ def test_utilisation_stays_at_or_below_one(
 
 
 def test_above_scv_1_a_second_customer_may_cost_throughput() -> None:
-    """The residual of the first, (1 + scv)/2 services, is more than the queue it stands for: outside the good domain."""
+    """The residual of the first, (1 + scv)/2 services, is more than the queue it stands for."""
     one, two = (approximate_mva([[1.0, 3.0]], [n], 4.0).throughput[0] for n in (1, 2))
     assert two < one
 
