@@ -138,7 +138,8 @@ def main(folder: Path = Path("docs")) -> None:
 TEMPLATE = """\
 # Performance
 
-Written by `python -m asapmodel.studies.performance` on {machine}; `make bench` repeats the engine's part with
+Written by `python -m asapmodel.studies.performance` on {machine}.
+`make bench` repeats the engine's part with
 pytest-benchmark. Compiled code is warm (numba caches it on first use, which takes about 15 s once).
 
 ## Graph engine, one core

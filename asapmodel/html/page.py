@@ -57,9 +57,7 @@ def _part(group: Group, number: int | None) -> str:
     note = "Predicted by the model, not measured. Gains are over the first system. The stability limit is the rate at "
     note += "which a system with a backlog serves; a run of finite length can meet the objective slightly above it."
     if group.workload.trace is not None:
-        note += (
-            " The interval covers where arrivals fall within a tick of the trace's clock, not what another day brings."
-        )
+        note += " There is one recorded trace, hence no interval: it does not tell what another day brings."
     return text + capacity_table(group) + paragraph(note, "note")
 
 
