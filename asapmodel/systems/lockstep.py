@@ -29,6 +29,8 @@ __all__ = [
     "TRANSFERS",
     "GroupQueues",
     "new_group_queues",
+    "route",
+    "run_iteration",
     "run_lockstep",
 ]
 
@@ -71,7 +73,7 @@ def new_group_queues(groups: int, requests: Requests) -> GroupQueues:
 
 
 @njit(cache=True, nogil=True)
-def _route(policy: PolicyNumbers, cost: Floats, requests: Requests, queues: GroupQueues, k: int) -> None:
+def route(policy: PolicyNumbers, cost: Floats, requests: Requests, queues: GroupQueues, k: int) -> None:
     """Send a request to the group with the least queued (tokens, or attention work); ties: lowest index."""
     best = 0
     least = np.inf
@@ -144,7 +146,7 @@ def _finish_batch(
 
 
 @njit(cache=True, nogil=True)
-def _iteration(
+def run_iteration(
     policy: PolicyNumbers,
     cost: Floats,
     dense_layers: int,
@@ -216,7 +218,7 @@ def run_lockstep(
         if arrived == done and requests.arrival[arrived] > now:  # idle
             now = requests.arrival[arrived] + policy.batch_window
         while arrived < count and requests.arrival[arrived] <= now:
-            _route(policy, cost, requests, queues, arrived)
+            route(policy, cost, requests, queues, arrived)
             arrived += 1
-        now, finished = _iteration(policy, cost, dense_layers, moe_layers, requests, outcome, queues, now)
+        now, finished = run_iteration(policy, cost, dense_layers, moe_layers, requests, outcome, queues, now)
         done += finished
