@@ -74,8 +74,8 @@ def _empty(count: int) -> States:
 
 def _representatives(seen: States, tokens: Floats, wanted: int) -> Ints:
     """States without a rest by their time, those with one by left-over tokens and, within bands of these, by time."""
-    none = np.flatnonzero(seen.count == 0)
-    some = np.flatnonzero(seen.count > 0)
+    none = np.flatnonzero(seen.size == 0)
+    some = np.flatnonzero(seen.size > 0)
     few = min(len(none), wanted // 5)
     chosen = [none[np.argsort(seen.time[none])][np.linspace(0, len(none) - 1, few).astype(np.int64)]]
     bands = max(1, math.isqrt(wanted - few))
@@ -117,8 +117,8 @@ def lockstep_chain(
         explore(system, load * saturation, lengths, rng.random(_EXPLORED), picks, seen, k * _EXPLORED)
     tokens = (seen.prompt - seen.done).sum(axis=1).astype(np.float64)
     chosen = _representatives(seen, tokens, states)
-    scale = np.array([max(tokens.std(), 1.0), max(float(seen.count.std()), 0.3), max(float(seen.time.std()), 1e-9)])
-    kept = States(*(part[chosen] for part in seen))
+    scale = np.array([max(tokens.std(), 1.0), max(float(seen.size.std()), 0.3), max(float(seen.time.std()), 1e-9)])
+    kept = States(seen.size[chosen], seen.group[chosen], seen.prompt[chosen], seen.done[chosen], seen.time[chosen])
     sizes = [_FINE if new <= 4 else _COARSE for new in range(_ARRIVALS + 1)]
     offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     fine, coarse = (np.stack([rng.permutation(size) for _ in range(_ARRIVALS)]) for size in (_FINE, _COARSE))

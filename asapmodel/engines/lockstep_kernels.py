@@ -20,9 +20,9 @@ MOST = 256
 
 
 class States(NamedTuple):
-    """Left-over prompts of each state: count, then group, prompt, done by state and place; last iteration, s."""
+    """Left-over prompts of each state: how many, then group, prompt, done by state and place; last iteration, s."""
 
-    count: Ints
+    size: Ints
     group: Ints
     prompt: Ints
     done: Ints
@@ -52,7 +52,7 @@ class System(NamedTuple):
 def step(system: System, states: States, k: int, new: Ints, out: States, at: int) -> None:
     """Run the iteration that follows state `k` with the prompts `new` arrived; write what is left into `out[at]`."""
     policy = system.policy
-    left = states.count[k]
+    left = states.size[k]
     total = left + new.shape[0]
     prompt = np.empty(total, dtype=np.int64)
     done = np.zeros(total, dtype=np.int64)
@@ -95,7 +95,7 @@ def step(system: System, states: States, k: int, new: Ints, out: States, at: int
             out.done[at, count] = queues.done[i]
             count += 1
             i = queues.next[i]
-    out.count[at] = count
+    out.size[at] = count
 
 
 @njit(cache=True, nogil=True)
@@ -110,9 +110,9 @@ def explore(system: System, rate: float, lengths: Ints, arrivals: Floats, picks:
             new += 1
             weight *= rate * out.time[before] / new
             cumulated += weight
-        if out.count[before] == 0 and new == 0:
+        if out.size[before] == 0 and new == 0:
             new = 1
-        new = min(new, MOST - out.count[before] - 1)
+        new = min(new, MOST - out.size[before] - 1)
         prompts = np.empty(new, dtype=np.int64)
         for j in range(new):
             prompts[j] = lengths[picks[(taken + j) % picks.shape[0]]]
@@ -123,7 +123,7 @@ def explore(system: System, rate: float, lengths: Ints, arrivals: Floats, picks:
 @njit(cache=True, nogil=True)
 def _left_tokens(states: States, k: int) -> float:
     total = 0.0
-    for i in range(states.count[k]):
+    for i in range(states.size[k]):
         total += states.prompt[k, i] - states.done[k, i]
     return total
 
@@ -135,10 +135,10 @@ def _share_out(states: States, tokens: Floats, scale: Floats, found: States) -> 
     low, high = -1, -1
     below, above = np.inf, np.inf
     for k in range(tokens.shape[0]):
-        if (states.count[k] == 0) != (found.count[0] == 0):
+        if (states.size[k] == 0) != (found.size[0] == 0):
             continue
         distance = 4.0 * ((tokens[k] - own) / (scale[0] + 0.2 * own)) ** 2
-        distance += ((states.count[k] - found.count[0]) / (scale[1] + 0.2 * found.count[0])) ** 2
+        distance += ((states.size[k] - found.size[0]) / (scale[1] + 0.2 * found.size[0])) ** 2
         distance += ((states.time[k] - found.time[0]) / scale[2]) ** 2
         if tokens[k] <= own and distance < below:
             below, low = distance, k
@@ -172,7 +172,7 @@ def tabulate(
     prompts = np.empty(table.offset.shape[0], dtype=np.int64)
     for k in range(tokens.shape[0]):
         for new in range(table.offset.shape[0] - 1):
-            if new == 0 and states.count[k] == 0:
+            if new == 0 and states.size[k] == 0:
                 continue
             size = table.offset[new + 1] - table.offset[new]
             for j in range(table.offset[new], table.offset[new + 1]):
@@ -193,7 +193,7 @@ def transitions(rate: float, window: float, states: States, table: Table) -> tup
     With `m` requests present at its start, an iteration of time T holds `m T + rate T^2 / 2` request-seconds; an idle
     system waits `1/rate` with none, then the window with one more and those that join.
     """
-    count = states.count.shape[0]
+    count = states.size.shape[0]
     most = table.offset.shape[0] - 2
     matrix = np.zeros((count, count))
     cycle = np.zeros(count)
@@ -203,7 +203,7 @@ def transitions(rate: float, window: float, states: States, table: Table) -> tup
             span = states.time[k] if idle == 0 else window
             chance = 1.0
             if idle == 1:
-                if states.count[k] > 0:
+                if states.size[k] > 0:
                     continue
                 chance = math.exp(-rate * states.time[k])
                 cycle[k] += chance * (1.0 / rate + window)
@@ -213,7 +213,7 @@ def transitions(rate: float, window: float, states: States, table: Table) -> tup
                 new = arrived + idle
                 if new > most or arrived == most:
                     weight, new = rest, min(new, most)
-                if new > 0 or states.count[k] > 0:
+                if new > 0 or states.size[k] > 0:
                     first, last = table.offset[new], table.offset[new + 1]
                     each = weight / (last - first)
                     for j in range(first, last):
@@ -221,7 +221,7 @@ def transitions(rate: float, window: float, states: States, table: Table) -> tup
                         matrix[k, table.low[k, j]] += each * (1.0 - table.share[k, j])
                         matrix[k, table.high[k, j]] += each * table.share[k, j]
                         cycle[k] += each * time
-                        area[k] += each * ((states.count[k] + new) * time + 0.5 * rate * time * time)
+                        area[k] += each * ((states.size[k] + new) * time + 0.5 * rate * time * time)
                 rest -= weight
                 if rest <= 1e-13 * chance:
                     break
