@@ -23,6 +23,7 @@ __all__ = ["Costing", "check_degrees", "check_memory", "layer_costs", "memory_bu
 _GRID = (
     200  # quantiles that stand for the length law in the reduction; the coefficients move by < 0.1 % from 100 to 400
 )
+_ROLES = {"attention": "an attention device", "moe": "an expert device", "device": "a device"}
 _TRANSFERS = ("dispatch_send", "dispatch_recv", "combine_send", "combine_recv")
 
 
@@ -162,7 +163,7 @@ def check_memory(scenario: Scenario) -> None:
     raise InputError(
         scenario.source,
         "system",
-        f"D{layout.D} T{layout.T} E{layout.E} needs {budget.used[role] / 1e9:.1f} GB on a device for {role}, "
+        f"D{layout.D} T{layout.T} E{layout.E} needs {budget.used[role] / 1e9:.1f} GB on {_ROLES[role]}, "
         f"it has {budget.memory_bytes / 1e9:.1f} GB (largest item: {largest}, {items[largest] / 1e9:.1f} GB)",
         "raise E or T, or lower max_batch_tokens or max_prompt_tokens",
     )

@@ -147,7 +147,7 @@ def test_quantile_objective_is_harder() -> None:
 
 
 def test_layout_that_does_not_fit_its_memory() -> None:
-    with pytest.raises(InputError, match=r"needs .* GB on a device for moe"):
+    with pytest.raises(InputError, match=r"needs .* GB on an expert device"):
         layer_costs(QUICK.replace(E=4))
     with pytest.raises(InputError, match="128 heads"):
         layer_costs(QUICK.replace(T=3))
