@@ -96,6 +96,14 @@ def test_every_chart_is_valid_and_has_its_place(text: str) -> None:
         vl_convert.vegalite_to_vega(spec)
 
 
+def test_axes_write_numbers_without_exponents(tmp_path: Path) -> None:
+    """A rate axis that ends between 10 and 12, as here, once had the tick "1e+1"."""
+    page = am.report([am.Scenario.load("trace-asap").replace(duration="200 s")], tmp_path / "r.html")
+    for spec in specs(page.read_text(encoding="utf-8")).values():
+        labels = re.findall(r">([^<>]+)</text>", vl_convert.vegalite_to_svg(spec))
+        assert not [label for label in labels if re.fullmatch(r"[\d.]+e[+-]?\d+", label)]
+
+
 def test_same_input_same_bytes(text: str, groups: Groups) -> None:
     assert page(groups, "graph") == text
 

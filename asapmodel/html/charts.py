@@ -35,7 +35,7 @@ def ttft_curves(rows: Rows, marks: Rows, colours: dict[str, str], objective: flo
     dash = {"field": "statistic", "scale": {"domain": names, "range": [[1, 0], [5, 4]]}, "legend": None}
     y = quantity("ttft", "TTFT, seconds (log scale)") | log_scale(low, high)
     x = quantity("rate", "arrival rate, requests/s", scale={"domain": [0, last * 1.02], "nice": False},
-                 axis={"tickCount": 8, "format": "~g"})  # fmt: skip
+                 axis={"tickCount": 8, "format": "~r"})  # fmt: skip
     hover = [{"field": key, "type": "nominal"} for key in ("system", "statistic")]
     hover += [quantity("rate", "requests/s"), quantity("ttft", "TTFT, s")]
     curve = {"x": x, "y": y, "color": colour_of(colours), "strokeDash": dash}
