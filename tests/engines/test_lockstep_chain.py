@@ -33,7 +33,17 @@ def test_one_group_one_prompt_at_a_time_is_a_single_server(law: Distribution) ->
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"max_batch_tokens": 2048}, {"max_batch_tokens": 32768}, {"chunk_tokens": 8192}, {"batch_window": 0.3}],
+    [
+        {},
+        {"max_batch_tokens": 2048},
+        {"max_batch_tokens": 32768},
+        {"chunk_tokens": 8192},
+        pytest.param(
+            {"chunk_tokens": 2048},
+            marks=pytest.mark.xfail(strict=True, reason="prompts of many pieces need another state: 8 to 16 % off"),
+        ),
+        {"batch_window": 0.3},
+    ],
     ids=str,
 )
 def test_against_long_runs_of_the_graph_engine(changes: dict[str, Any]) -> None:
