@@ -2,11 +2,13 @@
 
 import ast
 import csv
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 _PATH = Path(__file__).resolve().parent.parent / "data" / "queueing_tables.csv"
 
@@ -67,3 +69,13 @@ def where(*systems: str) -> list[object]:
         return any(system.startswith(name[:-1]) if name.endswith("*") else system == name for name in systems)
 
     return [pytest.param(row, id=f"{row.index}-{row.quantity}") for row in rows() if fits(row.system)]
+
+
+def marked(chosen: Iterable[Row], reasons: Mapping[int, str]) -> list[ParameterSet]:
+    """Rows as pytest parameters, those that cannot pass as strict expected failures with their reason."""
+
+    def marks(row: Row) -> list[pytest.MarkDecorator]:
+        reason = reasons.get(row.index)
+        return [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError)]
+
+    return [pytest.param(row, id=f"{row.index}-{row.quantity}", marks=marks(row)) for row in chosen]

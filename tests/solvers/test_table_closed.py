@@ -28,7 +28,7 @@ from asapmodel.solvers.convolution_algorithm import convolution, log_constants, 
 from asapmodel.solvers.network_solution import Solution
 from asapmodel.solvers.queue_errors import QueueError
 from tests.solvers.parameters import Value, read
-from tests.solvers.table import Row, rows
+from tests.solvers.table import Row, marked, rows
 
 Floats = NDArray[np.float64]
 INDEX = re.compile(r"\[(\d)\]")
@@ -208,19 +208,9 @@ def is_mine(row: Row) -> bool:
 
 
 ROWS = [row for row in rows() if is_mine(row)]
-PARAMETERS = [
-    pytest.param(
-        row,
-        id=f"{row.index}-{row.quantity}",
-        marks=[pytest.mark.xfail(reason=REASONS[row.index], strict=True, raises=AssertionError)]
-        if row.index in REASONS
-        else [],
-    )
-    for row in ROWS
-]
 
 
-@pytest.mark.parametrize("row", PARAMETERS)
+@pytest.mark.parametrize("row", marked(ROWS, REASONS))
 def test_row(row: Row) -> None:
     row.check(method_of(row.system)(row))
 

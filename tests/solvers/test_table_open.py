@@ -18,7 +18,7 @@ from asapmodel.solvers.open_network import arrival_rates, jackson, mixed_network
 from asapmodel.solvers.queue_errors import MomentError, QueueError, UnstableError
 from asapmodel.solvers.traffic_variability import departure_scv, flow_scv, qna, split_scv, superposition_scv
 from tests.solvers.parameters import Value, read
-from tests.solvers.table import Row, rows
+from tests.solvers.table import Row, marked, rows
 
 Floats = NDArray[np.float64]
 CUT = "printed cut, not rounded, at its last digit"
@@ -83,19 +83,9 @@ METHODS: dict[str, Callable[[Row], float]] = {
     "QNA departure scv multi-server": departure_row,
 }
 ROWS = [row for row in rows() if row.system.startswith(("open ", "mixed ", "QNA "))]
-PARAMETERS = [
-    pytest.param(
-        row,
-        id=f"{row.index}-{row.quantity}",
-        marks=[pytest.mark.xfail(reason=REASONS[row.index], strict=True, raises=AssertionError)]
-        if row.index in REASONS
-        else [],
-    )
-    for row in ROWS
-]
 
 
-@pytest.mark.parametrize("row", PARAMETERS)
+@pytest.mark.parametrize("row", marked(ROWS, REASONS))
 def test_row(row: Row) -> None:
     row.check(METHODS[row.system](row))
 
