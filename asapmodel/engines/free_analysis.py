@@ -1,0 +1,67 @@
+"""The asynchronous system in the queueing engine: stability limit, and the law of TTFT at any rate below it.
+
+1. `free_layers`: few long layers stand for many short ones;
+2. `free_backlog`: the stability limit, from the reduced system under a backlog;
+3. `free_walk`: the law at seven loads, each from a fixed walk of some thousand prompts through the scheduler's own
+   rules and the event graph of the reduced system, corrected by what is known exactly about its arrivals;
+4. between the loads: monotone interpolation.
+
+No random numbers. An approximation; measured errors are in `docs/engines.md`, the derivation in
+`docs/background/asynchronous.md`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from asapmodel.engines.analysis import Problem
+from asapmodel.engines.free_backlog import FreeBacklog, backlog_of, reduced
+from asapmodel.engines.free_walk import FREE_LOADS, free_node, lone_node, resources
+from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
+from asapmodel.engines.walk_nodes import Node
+
+__all__ = ["FreeAnalysis", "analyse_free"]
+
+
+def analyse_free(problem: Problem) -> "FreeAnalysis":
+    """Analyse an asynchronous system.
+
+    Parameters
+    ----------
+    problem : Problem
+        `problem.layout.kind` is ``"asap"``.
+
+    Raises
+    ------
+    ValueError
+        If the layout is of another kind.
+    """
+    if problem.layout.kind != "asap":
+        raise ValueError(f"free execution is that of asynchronous systems, not of {problem.layout.kind!r}")
+    return FreeAnalysis(enough_rows(problem))
+
+
+@dataclass(frozen=True, eq=False)
+class FreeAnalysis(WalkAnalysis):
+    """An asynchronous system with everything that does not depend on the rate; see `Analysis`."""
+
+    @cached_property
+    def _reduced(self) -> Problem:
+        return reduced(self.problem)
+
+    @cached_property
+    def _backlog(self) -> FreeBacklog:
+        return backlog_of(self._reduced)
+
+    @property
+    def saturation_rps(self) -> float:
+        """Stability limit, requests/s."""
+        return self._backlog.saturation
+
+    def _nodes(self) -> tuple[Node, ...]:
+        first, alone = lone_node(self.problem)
+        return (first, *(free_node(self._reduced, self._backlog, alone, load, count) for load, count in FREE_LOADS))
+
+    def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
+        return dict(zip(resources(self.problem), np.minimum(rate * node.busy, 1.0).tolist(), strict=True)), 0.0

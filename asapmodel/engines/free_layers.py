@@ -1,0 +1,72 @@
+"""Fewer layers that stand for many: the reduced asynchronous system that the queueing engine walks through.
+
+A batch passes dozens of equal layers. What it loses to others in one of them it does not know in the next, so over its
+stay the losses average out, and its stay is nearly a function of who else is active: few layers, each as long as many,
+give the same stays. With `l` layers for `L` every duration of a layer is multiplied by `L / l`; a lone batch takes
+exactly as long as before, resources are asked for exactly as much work, and 24 task completions replace 366. What is
+lost is grain: a batch joins, or starts behind a partner, at a boundary of a layer, which is now longer. Batches that
+start together (locked pairs) feel it most, and get more layers.
+
+Dense layers and the step's overhead occupy a group's compute; they are spread over the MoE layers.
+"""
+
+from dataclasses import replace
+
+from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
+from asapmodel.policy import Policy
+
+__all__ = ["LAYERS", "LAYERS_LOCKED", "fewer_layers", "layers_of"]
+
+LAYERS, LAYERS_LOCKED = 4, 8
+
+
+def layers_of(policy: Policy) -> int:
+    """Layers of the reduced system."""
+    return LAYERS_LOCKED if policy.dual_batch and policy.pairing == "locked" else LAYERS
+
+
+def fewer_layers(costs: LayerCosts, layers: int) -> LayerCosts:
+    """Costs of a system of at most `layers` MoE layers and nothing else, on which a lone batch takes as long.
+
+    Parameters
+    ----------
+    costs : LayerCosts
+        Of the whole system.
+    layers : int
+        MoE layers to keep, at least 1.
+
+    Examples
+    --------
+    >>> from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
+    >>> t = Affine(1e-5, 1e-8)
+    >>> costs = LayerCosts(Quadratic(1e-3, 1e-7, 1e-11), t, t, Plateau(4e-4, 1e-7), t, t, dense_layers=3, dense=t)
+    >>> few = fewer_layers(costs, 4)
+    >>> few.layers, round(few.alone(5000, 2.5e7), 9) == round(costs.alone(5000, 2.5e7), 9)
+    (4, True)
+    """
+    count = min(layers, costs.moe_layers)
+    factor = costs.moe_layers / count
+    a, dense = costs.attention, costs.dense
+    share = costs.dense_layers / count
+
+    def longer(law: Affine) -> Affine:
+        return Affine(factor * law.fixed, factor * law.per_token)
+
+    return replace(
+        costs,
+        attention=Quadratic(
+            factor * a.fixed + share * (a.fixed + dense.fixed) + costs.step_overhead / count,
+            factor * a.per_token + share * (a.per_token + dense.per_token),
+            (factor + share) * a.per_token2,
+        ),
+        dispatch_send=longer(costs.dispatch_send),
+        dispatch_recv=longer(costs.dispatch_recv),
+        moe=Plateau(factor * costs.moe.floor, factor * costs.moe.per_token),
+        combine_send=longer(costs.combine_send),
+        combine_recv=longer(costs.combine_recv),
+        host_dispatch=factor * costs.host_dispatch,
+        layers=count,
+        dense_layers=0,
+        dense=Affine(0.0, 0.0),
+        step_overhead=0.0,
+    )

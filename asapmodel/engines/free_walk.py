@@ -1,0 +1,156 @@
+"""One load of the asynchronous system: a fixed walk through a reduced system, corrected by what is known exactly.
+
+The scheduler's own rules and the event graph run on a fixed sequence of some thousand prompts, with few layers
+(`free_layers`). What so short a walk gets wrong is mostly known: how its arrivals and prompts differ from their laws.
+It is corrected by regression on controls with exactly known means, the wait in a single-server reference queue with the
+same arrivals and the work that each prompt asks of the resource that limits, and discounted work around an arrival
+(`walk_controls`), as in the synchronous half.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asapmodel.engines.analysis import Problem
+from asapmodel.engines.free_backlog import FreeBacklog, run_rows
+from asapmodel.engines.graph import exposed_host_dispatch
+from asapmodel.engines.walk_controls import make_controls, matched, moved, regress
+from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node
+from asapmodel.engines.walk_reference import wait_law
+from asapmodel.engines.walk_sequences import gamma_shape, prompt_rows, unit_gaps
+
+__all__ = ["FREE_LOADS", "free_node", "lone_node", "resources"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+FREE_LOADS = ((0.05, 2500), (0.15, 2500), (0.35, 3000), (0.6, 4000), (0.8, 5000), (0.9, 6000), (0.96, 7000))
+"""Loads relative to saturation, and prompts of the walk at each where batches hold few."""
+
+_SKIP, _DROP, _STRIDE = 200, 50, 2
+_FEW_PROMPTS, _MOST_LONGER = 1.5, 8.0
+_APART = 40000  # terms of the Weyl sequences between the walks of different loads
+
+
+def resources(problem: Problem) -> tuple[str, ...]:
+    """Names of what is busy, as the graph engine reports them."""
+    pool = ("moe", "moe_send", "moe_receive") if problem.policy.overlap_moe else ("moe",)
+    group = ("attention", "attention_send", "attention_receive") if problem.policy.overlap_attention else ("attention",)
+    return pool + group
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walked:
+    """Prompts of a walk: row of the length law and TTFT; means of start to end and of own batches alone."""
+
+    rows: Ints
+    ttft: Floats
+    service: float
+    kernel: float
+    busy: Floats
+    batch_tokens: float
+
+
+def lone_node(problem: Problem) -> tuple[Node, Floats]:
+    """The limit of load 0, every prompt alone, and its TTFT by prompt. Exact.
+
+    A prompt that is too short to be released at once waits for the whole window.
+    """
+    policy, prompts = problem.policy, problem.prompts
+    host = exposed_host_dispatch(problem.layout, policy, problem.costs)
+    prompt, cached = prompts.prompt.astype(np.float64), prompts.cached.astype(np.float64)
+    n, w = prompt - cached, prompt**2 - cached**2
+    kernel = np.array([problem.costs.alone(tokens, work, host) for tokens, work in zip(n, w, strict=True)])
+    at_once = (n >= policy.min_batch_tokens * policy.slots) | (prompt > policy.exclusive_tokens)
+    ttft = kernel + np.where(at_once, 0.0, policy.batch_window)
+    rows = np.arange(len(n))
+    busy = _busy_alone(problem, n, w)
+    mean = float(kernel.mean())
+    return _node(0.0, problem, _Walked(rows, ttft, mean, mean, busy, float(n.mean())), ttft, float(ttft.mean())), ttft
+
+
+def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
+    """Busy seconds per request of each resource when every prompt is a batch of its own."""
+    c, policy = problem.costs, problem.policy
+    host = exposed_host_dispatch(problem.layout, policy, c)
+    rows = zip(n, w, strict=True)
+    phases = np.array([c.phases(tokens, work, host) for tokens, work in rows]).mean(axis=0) * c.moe_layers
+    pool = [phases[3], phases[4], phases[2]] if policy.overlap_moe else [phases[2] + phases[3] + phases[4]]
+    own = [phases[0], phases[1], phases[5]] if policy.overlap_attention else [phases[0] + phases[1] + phases[5]]
+    return np.array([*pool, *(np.array(own) / problem.layout.D)])
+
+
+def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int) -> Node:
+    """Stationary answer at one load.
+
+    Parameters
+    ----------
+    problem : Problem
+        The reduced system (`free_backlog.reduced`).
+    backlog : FreeBacklog
+        Its stability limit and the work of each prompt.
+    alone : array
+        TTFT of each prompt alone, seconds.
+    load : float
+        Between 0 and 1, relative to saturation.
+    count : int
+        Prompts of the walk where batches hold few; in proportion more where they hold many.
+    """
+    limit, work, prompts = backlog
+    longer = min(max(1.0 + load * (prompts / _FEW_PROMPTS - 1.0), 1.0), _MOST_LONGER)  # as many batches, not prompts
+    count = int(longer * count)
+    start = 1000 + _APART * round(40 * load)
+    gap = unit_gaps(problem.gap_cv, count, start) / load
+    rows = prompt_rows(len(work), count, start)
+    arrival = np.cumsum(gap) / limit
+    done = run_rows(problem, arrival, rows)
+    kept = slice(int(longer * _SKIP), count - _DROP, _STRIDE)
+    stay = done.outcome.end - done.outcome.start
+    ttft = (done.outcome.end - arrival)[kept]
+    shape = gamma_shape(problem.gap_cv)
+    law = wait_law(work, load, shape)
+    scale = max(float(stay.mean()) * limit, 1.0)  # prompts that arrive during a stay: whom a prompt meets
+    controls = make_controls(gap, work, rows, _own(problem), law, shape, scale, kept)
+    slopes = regress(controls, ttft, 1.0 / limit)
+    ttft = ttft + moved(controls, slopes[: len(controls.knots)], matched(controls, law))
+    walked = _Walked(
+        rows[kept],
+        ttft,
+        float(stay[kept].mean()),
+        float(done.outcome.kernel[kept].mean()),
+        np.array([done.busy_s[name] for name in resources(problem)]) / count,
+        done.batch_tokens / done.batches,
+    )
+    return _node(load, problem, walked, alone, float(controls.means @ slopes))
+
+
+def _own(problem: Problem) -> Floats:
+    """Columns of the prompt's own: a constant, tokens, attention work."""
+    prompt, cached = problem.prompts.prompt.astype(np.float64), problem.prompts.cached.astype(np.float64)
+    return np.stack([np.ones(len(prompt)), prompt - cached, prompt**2 - cached**2], axis=1)
+
+
+def _node(load: float, problem: Problem, walked: _Walked, alone: Floats, mean: float) -> Node:
+    """Collect a node; the TTFT beyond the shortest is scaled to the mean that is known better."""
+    ttft, rows = walked.ttft, walked.rows
+    floor = min(float(ttft.min()), float(alone.min()))
+    beyond = ttft - floor
+    if load > 0.0 and beyond.sum() > 0.0:
+        ttft = floor + beyond * max(mean - floor, 0.0) / float(beyond.mean())
+    group = rows * CLASSES // len(problem.prompts.prompt)
+    by_class = ttft[np.argsort(group * (ttft.max() + 1.0) + ttft)]
+    sizes = np.bincount(group, minlength=CLASSES)
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    return Node(
+        load=load,
+        quantiles=np.interp(SHARES, (np.arange(len(ttft)) + 0.5) / len(ttft), np.sort(ttft)),
+        mean=float(ttft.mean()),
+        std=float(ttft.std()),
+        service=min(walked.service, float(ttft.mean())),
+        kernel=walked.kernel,
+        busy=walked.busy,
+        batch_tokens=walked.batch_tokens,
+        class_mean=np.add.reduceat(by_class, first) / sizes,
+        class_p95=by_class[first + (0.95 * sizes).astype(np.int64)],
+    )

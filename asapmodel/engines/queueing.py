@@ -1,0 +1,55 @@
+"""The queueing engine: the stationary law of TTFT at any rate, without random numbers.
+
+A problem is analysed once (`analyse`): stability limit, limit of light load, and the law at a few loads, each from one
+fixed walk through the scheduler's rules whose error is removed by what queueing theory knows exactly about its arrivals
+(a reference queue solved by Wiener-Hopf factorisation, discounted work). Between the loads the law is interpolated: an
+operating point takes well under a millisecond. The same problem gives the same answer. An approximation;
+`docs/engines.md` holds its errors against the graph engine.
+"""
+
+from asapmodel.engines.analysis import Analysis, Point, Problem
+from asapmodel.engines.horizon import HorizonLaw
+from asapmodel.solvers.queue_errors import UnstableError
+
+__all__ = ["analyse", "law_of", "operating_point"]
+
+
+def analyse(problem: Problem) -> Analysis:
+    """Do what does not depend on the rate, for the kind of system that the layout names.
+
+    Parameters
+    ----------
+    problem : Problem
+        See `asapmodel.engines.problem.problem_of`.
+    """
+    # Each half brings compiled code of its own, which a question about the other should not wait for.
+    if problem.layout.kind == "sync":
+        from asapmodel.engines.lockstep_analysis import analyse_lockstep
+
+        return analyse_lockstep(problem)
+    from asapmodel.engines.free_analysis import analyse_free
+
+    return analyse_free(problem)
+
+
+def law_of(analysis: Analysis, horizon: float | None) -> Analysis:
+    """The stationary law (None), or that of the requests of runs of `horizon` seconds that start empty."""
+    return analysis if horizon is None else HorizonLaw(analysis, horizon)
+
+
+def operating_point(law: Analysis, rate: float) -> Point | None:
+    """Answer at a rate, or None where there is none: the stationary law at or above the stability limit.
+
+    Parameters
+    ----------
+    law : Analysis
+        Result of `law_of`.
+    rate : float
+        Requests per second, positive.
+    """
+    if rate >= law.saturation_rps and not isinstance(law, HorizonLaw):
+        return None
+    try:
+        return law.at(rate)
+    except UnstableError:  # so near the limit that floating point calls it reached
+        return None

@@ -1,0 +1,105 @@
+"""An `Analysis` out of answers at a few loads: what the synchronous and the asynchronous half share."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asapmodel.engines.analysis import ByLength, Point, Problem, Prompts, TtftLaw
+from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node, NodeTable
+from asapmodel.solvers.queue_errors import UnstableError, positive
+
+__all__ = ["WalkAnalysis", "enough_rows"]
+
+Floats = NDArray[np.float64]
+
+_FEWEST_ROWS = 512
+
+
+def enough_rows(problem: Problem) -> Problem:
+    """The problem with its prompts repeated until there are enough for classes and strata."""
+    rows = len(problem.prompts.prompt)
+    if rows >= _FEWEST_ROWS:
+        return problem
+    times = -(-_FEWEST_ROWS // rows)
+    prompts = Prompts(np.repeat(problem.prompts.prompt, times), np.repeat(problem.prompts.cached, times))
+    return replace(problem, prompts=prompts)
+
+
+@dataclass(frozen=True, eq=False)
+class WalkAnalysis(ABC):
+    """A system with everything that does not depend on the rate; see `Analysis`.
+
+    Stability limit and nodes are computed on first use; `at` is an interpolation. A half of the engine gives the limit,
+    the nodes and what is busy.
+    """
+
+    problem: Problem
+
+    @property
+    @abstractmethod
+    def saturation_rps(self) -> float:
+        """Stability limit, requests/s."""
+
+    @abstractmethod
+    def _nodes(self) -> tuple[Node, ...]:
+        """Answers at ascending loads, the first at load 0."""
+
+    @abstractmethod
+    def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
+        """Utilisation by resource, and the share of the groups' time lost at barriers."""
+
+    @cached_property
+    def _table(self) -> NodeTable:
+        policy = self.problem.policy
+        waits = self.problem.layout.kind == "asap" and policy.batch_window > 0
+        return NodeTable(self._nodes(), may_fall=waits)
+
+    @cached_property
+    def _classes(self) -> tuple[Floats, Floats]:
+        """Mean tokens and share of each class of prompts by length."""
+        tokens = (self.problem.prompts.prompt - self.problem.prompts.cached).astype(np.float64)
+        group = np.arange(len(tokens)) * CLASSES // len(tokens)
+        share = np.bincount(group, minlength=CLASSES) / len(tokens)
+        sums = np.bincount(group, tokens, minlength=CLASSES) / len(tokens)
+        return sums / np.where(share > 0, share, 1.0), share
+
+    def at(self, rate: float) -> Point:
+        """Stationary answer at a rate, requests/s; UnstableError at or above the stability limit."""
+        return self.at_many([rate])[0]
+
+    def at_many(self, rates: ArrayLike) -> list[Point]:
+        """Stationary answers at several rates, requests/s, in one interpolation.
+
+        Raises
+        ------
+        UnstableError
+            If one is at or above the stability limit.
+        MomentError
+            If one is not positive and finite.
+        """
+        wanted = np.array([positive("rate", float(rate)) for rate in np.ravel(np.asarray(rates, dtype=np.float64))])
+        loads = wanted / self.saturation_rps
+        if np.any(loads >= 1.0):
+            raise UnstableError(float(loads.max()))
+        return [self._point(float(rate), node) for rate, node in zip(wanted, self._table.at(loads), strict=True)]
+
+    def _point(self, rate: float, node: Node) -> Point:
+        latency = self.problem.costs.request_latency
+        busy, waste = self._busy(rate, node)
+        service = min(node.service, node.mean)
+        kernel = min(node.kernel, service)
+        tokens, share = self._classes
+        return Point(
+            rate_rps=rate,
+            ttft=TtftLaw(node.quantiles + latency, SHARES, node.mean + latency, node.std),
+            queueing_s=node.mean - service,
+            kernel_s=kernel,
+            waiting_s=service - kernel,
+            utilisation=busy,
+            batch_tokens_mean=node.batch_tokens,
+            barrier_waste=waste,
+            by_length=ByLength(tokens, share, node.class_mean + latency, node.class_p95 + latency),
+        )
