@@ -1,0 +1,69 @@
+"""The comparison of the engines: errors, the page and its figures, and the targets on cases with stored truth."""
+
+import json
+import math
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from asapmodel.engines.queueing import analyse
+from asapmodel.studies.engines import TARGETS, page, target_rows
+from asapmodel.studies.engines_errors import Error, case_errors, group, load, slo_rate
+from asapmodel.studies.engines_figures import draw_figures, errors_figure, parity_figure
+from asapmodel.studies.engines_speed import Speed
+
+
+@pytest.fixture(scope="module")
+def errors() -> list[Error]:
+    """Three synchronous cases at all their utilisations."""
+    return [e for case, rows in load("development", "sync", slice(0, 6)) for e in case_errors(case, rows, slo=True)[0]]
+
+
+def test_errors_are_relative_to_truth(errors: list[Error]) -> None:
+    for error in errors:
+        assert error.mean_s == pytest.approx((1 + error.mean) * error.row.mean_s)
+        assert math.isnan(error.slo) == (error.row.utilisation < 0.6)
+    assert set(group(errors, "system")) == {"sync"}
+    assert sum(len(some) for some in group(errors, "utilisation").values()) == len(errors)
+
+
+def test_above_four_fifths_the_utilisation_is_the_engines_own(errors: list[Error]) -> None:
+    for error in errors:
+        assert error.point is not None
+        share = error.point.rate_rps / error.saturation_rps
+        if error.row.utilisation > 0.8:
+            assert share == pytest.approx(error.row.utilisation)
+        else:
+            assert error.point.rate_rps == error.row.rate_rps
+
+
+def test_slo_rate_inverts_the_curve(errors: list[Error]) -> None:
+    analysis = analyse(errors[0].case.problem)
+    rate = 0.7 * analysis.saturation_rps
+    assert slo_rate(analysis, analysis.at(rate).ttft.mean) == pytest.approx(rate, rel=1e-3)
+    assert slo_rate(analysis, 1e-9) == 0.0
+    assert slo_rate(analysis, 1e9) == pytest.approx(analysis.saturation_rps, rel=2e-3)
+
+
+def test_page_and_figures(errors: list[Error], tmp_path: Path) -> None:
+    chosen = draw_figures(errors, tmp_path)
+    for name in ("errors", "parity", "laws"):
+        ET.parse(tmp_path / f"engines-{name}.svg")
+    speed = Speed("sync", 1e-2, 2e-2, 1e-4, 1e-3, 1e-3, 5e3, 1e-2)
+    text = page({"development": errors, "held_out": errors}, [speed], chosen)
+    for name in TARGETS:
+        assert name in text
+    assert "{" not in text.replace("{ ", "")
+    json.dumps([errors_figure(errors), parity_figure(errors)])  # nothing but plain numbers
+
+
+@pytest.mark.slow
+def test_synchronous_targets_on_development_cases() -> None:
+    """Median and 95th percentile of absolute errors against the graph engine, as promised."""
+    found = [e for case, rows in load("development", "sync") for e in case_errors(case, rows, slo=True)[0]]
+    for name, (median, p95, count) in target_rows(found).items():
+        wanted = TARGETS[name][3]
+        assert count > 80
+        assert median <= wanted[0], name
+        assert p95 <= wanted[1], name
