@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from asapmodel.verbs.capacity import capacity
     from asapmodel.verbs.compare import compare
     from asapmodel.verbs.evaluate import evaluate
+    from asapmodel.verbs.grid import grid
     from asapmodel.verbs.report import report
     from asapmodel.verbs.sweep import sweep
 
@@ -46,6 +47,7 @@ _HOME = {
     "capacity": "verbs.capacity",
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
+    "grid": "verbs.grid",
     "report": "verbs.report",
     "sweep": "verbs.sweep",
 }
@@ -64,6 +66,7 @@ __all__ = [
     "capacity",
     "compare",
     "evaluate",
+    "grid",
     "report",
     "sweep",
 ]

@@ -90,7 +90,9 @@ class WorkloadTable(Table):
 
     `trace` replays arrivals and lengths; `arrivals`, `duration` (None: the whole trace) and `lengths` (None: the
     trace's) are filled in accordingly. `rate` None means as recorded, or still to be given. `spread`, in seconds,
-    spreads the arrivals of a trace uniformly within the ticks of its clock.
+    spreads the arrivals of a trace uniformly within the ticks of its clock. `duration` is the length of a run of the
+    graph engine; `horizon` has the queueing engine answer for a run of that length, None for a system that has run
+    forever.
     """
 
     arrivals: Literal["poisson", "gamma", "trace"]
@@ -102,6 +104,7 @@ class WorkloadTable(Table):
     min_prompt_tokens: Count = 1
     max_prompt_tokens: Count = 32768
     duration: PositiveSeconds | None = None
+    horizon: PositiveSeconds | None = None
     seed: CountOrZero = 1
 
     @model_validator(mode="before")

@@ -1,8 +1,11 @@
-"""From per-request times to the numbers of a `Result`."""
+"""From per-request times, or from a law of TTFT, to the numbers of a `Result`."""
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asapmodel.engines.analysis import ByLength, Point, TtftLaw
 from asapmodel.engines.graph import Run
 from asapmodel.policy import Layout
 from asapmodel.result import Parts, Records, Slo, Ttft
@@ -10,7 +13,23 @@ from asapmodel.scenario_tables import SloTable
 from asapmodel.solvers.sample import batch_means_interval
 from asapmodel.systems.arrays import Requests
 
-__all__ = ["bottleneck", "make_records", "parts", "slo", "statistic", "ttft", "utilisation"]
+__all__ = [
+    "bottleneck",
+    "by_length",
+    "empirical_law",
+    "law_parts",
+    "law_slo",
+    "law_statistic",
+    "law_ttft",
+    "make_records",
+    "parts",
+    "slo",
+    "statistic",
+    "ttft",
+    "utilisation",
+]
+
+_SMALLEST_CLASS = 512  # tokens; classes double from there, as in figure 15 of the ASAP paper
 
 Floats = NDArray[np.float64]
 
@@ -73,15 +92,60 @@ def utilisation(run: Run, elapsed: float) -> dict[str, float]:
     return {name: busy / elapsed for name, busy in run.busy_s.items()}
 
 
-def bottleneck(layout: Layout, run: Run) -> str:
-    """The resource that paces the system.
+def bottleneck(layout: Layout, busy: Mapping[str, float]) -> str:
+    """The resource that paces the system, by busy seconds or shares.
 
     Free execution: the resource with the largest busy share. Lockstep: the largest part of an iteration, attention
     counted at the pace of the slowest group; ``attention barrier`` where waiting outweighs the groups' own work.
     """
-    busy = run.busy_s
     if layout.kind == "asap":
-        return max((name for name in busy if not name.endswith("_blocked")), key=lambda name: busy[name])
+        own = (name for name in busy if not name.endswith("_blocked"))
+        return max(own, key=lambda name: busy[name], default="unknown")
     pace = {"attention": busy["attention"] + busy["barrier"], "transfers": busy["transfers"], "moe": busy["moe"]}
     name = max(pace, key=lambda key: pace[key])
     return "attention barrier" if name == "attention" and busy["barrier"] > busy["attention"] else name
+
+
+def empirical_law(values: Floats) -> TtftLaw:
+    """The law of observed times, whose quantiles are those of `numpy.quantile`; one value is a step."""
+    times = np.sort(values)
+    if len(times) == 1:
+        times = np.repeat(times, 2)
+    return TtftLaw(times, np.linspace(0.0, 1.0, len(times)), float(values.mean()), float(values.std()))
+
+
+def by_length(records: Records) -> ByLength:
+    """TTFT by tokens to compute, in classes up to 512, 1024, 2048 ... tokens; empty ones are left out."""
+    tokens = records.prompt_tokens - records.cached_tokens
+    place = np.ceil(np.log2(np.maximum(tokens, _SMALLEST_CLASS) / _SMALLEST_CLASS)).astype(np.int64)
+    members = [np.flatnonzero(place == k) for k in np.unique(place)]
+    return ByLength(
+        np.array([tokens[one].mean() for one in members]),
+        np.array([len(one) / len(tokens) for one in members]),
+        np.array([records.ttft_s[one].mean() for one in members]),
+        np.array([np.quantile(records.ttft_s[one], 0.95) for one in members]),
+    )
+
+
+def law_ttft(law: TtftLaw) -> Ttft:
+    """Mean, deviation and quantiles of a law."""
+    p50, p90, p95, p99 = np.interp((0.5, 0.9, 0.95, 0.99), law.cdf, law.time).tolist()
+    return Ttft(law.mean, law.std, p50, p90, p95, p99)
+
+
+def law_statistic(law: TtftLaw, objective: SloTable) -> float:
+    """The statistic the objective speaks of, seconds."""
+    share = objective.quantile
+    return law.mean if share is None else law.quantile(share)
+
+
+def law_slo(law: TtftLaw, objective: SloTable) -> Slo:
+    """Hold a law against the objective; a law of NaN misses it."""
+    value = law_statistic(law, objective)
+    share = law.within(objective.ttft) if np.isfinite(value) else value  # NaN: there is no law
+    return Slo(objective.ttft, objective.statistic, value, value <= objective.ttft, share)
+
+
+def law_parts(point: Point) -> Parts:
+    """Parts of the mean at an operating point."""
+    return Parts(point.queueing_s, point.kernel_s, point.waiting_s)

@@ -30,7 +30,7 @@ SHORT = 512  # tokens; "requests under 512 tokens", section 5.3
 
 @dataclass
 class Paper:
-    """The paper's systems; `replications` runs stand for each of its measurements."""
+    """The paper's systems by the graph engine; `replications` runs stand for each of its measurements."""
 
     replications: int = 8
     changes: dict[str, Any] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Paper:
     def rps(self, name: str) -> Capacity:
         """SLO throughput."""
         if name not in self._capacity:
-            self._capacity[name] = capacity(self.scenarios[name], replications=self.replications)
+            self._capacity[name] = capacity(self.scenarios[name], "graph", self.replications)
         return self._capacity[name]
 
     def ttft(self, name: str, rate: float) -> float:
@@ -71,13 +71,13 @@ class Paper:
 
     def run(self, name: str, rate: float) -> Result:
         """One run with records."""
-        return evaluate(self.scenarios[name], rate)
+        return evaluate(self.scenarios[name], rate, "graph")
 
     def short_parts(self, name: str, rate: float = 4.0) -> tuple[float, float, float]:
         """Mean queueing, kernel and waiting of prompts under 512 tokens, over the replications."""
         rows = []
         for seed in self.seeds(self.scenarios[name]):
-            records = evaluate(self.scenarios[name].replace(seed=seed), rate).records
+            records = evaluate(self.scenarios[name].replace(seed=seed), rate, "graph").records
             assert records is not None
             few = records.prompt_tokens < SHORT
             queueing = records.start_s[few] - records.arrival_s[few]

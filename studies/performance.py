@@ -117,7 +117,13 @@ def main(folder: Path = Path("docs")) -> None:
         "python -c pass": [sys.executable, "-c", "pass"],
         "asapmodel --help": [*_COMMAND, "--help"],
     }
-    for line in ("evaluate paper-asap --rate 4 --engine graph --json", "capacity paper-chunked", "capacity paper-asap"):
+    for line in (
+        "evaluate paper-asap --rate 4 --json",
+        "evaluate paper-asap --rate 4 --engine graph --json",
+        "capacity paper-asap",
+        "capacity paper-chunked --engine graph",
+        "capacity paper-asap --engine graph",
+    ):
         commands[f"asapmodel {line}"] = [*_COMMAND, *line.split()]
     rows = []
     for name, arguments in commands.items():

@@ -2,6 +2,8 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,24 @@ import pytest
 import vl_convert
 
 import asapmodel as am
+from asapmodel.engines import queueing
+from asapmodel.engines.analysis import Point, TtftLaw
 from asapmodel.errors import InputError, NoAnswer
 from asapmodel.html import data, words
 from asapmodel.html.data import Group, choose_rates, collect, same_traffic, unique_labels
 from asapmodel.html.page import page
 from asapmodel.html.style import PART_COLOURS, SYSTEM_COLOURS, system_colour
-from asapmodel.html.tables import assumption_rows, bin_rows, cdf_rows, curve_rows, share_rows
+from asapmodel.html.tables import (
+    assumption_rows,
+    bin_rows,
+    cdf_rows,
+    curve_rows,
+    length_rows,
+    measured_rows,
+    share_rows,
+)
+from asapmodel.verbs.evaluate import prepare
+from tests.verbs import stand_in
 
 Groups = tuple[Group, ...]
 
@@ -42,7 +56,7 @@ def groups(scenarios: list[am.Scenario]) -> Groups:
 @pytest.fixture(scope="module")
 def written(scenarios: list[am.Scenario], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     said: list[str] = []
-    path = am.report(scenarios, tmp_path_factory.mktemp("report") / "report.html", progress=said.append)
+    path = am.report(scenarios, tmp_path_factory.mktemp("report") / "report.html", engine="graph", progress=said.append)
     return path, said
 
 
@@ -72,7 +86,7 @@ def test_it_states_every_slo_throughput(text: str, groups: Groups) -> None:
     for group in groups:
         for _, one in group.answered:
             assert f"<b>{words.rate_text(one.slo_throughput_rps)}</b>" in text
-            assert one.slo_throughput_rps == am.capacity(_scenario(group, one)).slo_throughput_rps
+            assert one.slo_throughput_rps == am.capacity(_scenario(group, one), "graph").slo_throughput_rps
 
 
 def _scenario(group: Group, one: am.Capacity) -> am.Scenario:
@@ -98,7 +112,8 @@ def test_every_chart_is_valid_and_has_its_place(text: str) -> None:
 
 def test_axes_write_numbers_without_exponents(tmp_path: Path) -> None:
     """A rate axis that ends between 10 and 12, as here, once had the tick "1e+1"."""
-    page = am.report([am.Scenario.load("trace-asap").replace(duration="200 s")], tmp_path / "r.html")
+    scenario = am.Scenario.load("trace-asap").replace(duration="200 s")
+    page = am.report([scenario], tmp_path / "r.html", engine="graph")
     for spec in specs(page.read_text(encoding="utf-8")).values():
         labels = re.findall(r">([^<>]+)</text>", vl_convert.vegalite_to_svg(spec))
         assert not [label for label in labels if re.fullmatch(r"[\d.]+e[+-]?\d+", label)]
@@ -117,7 +132,7 @@ def test_overrides_stand_out_and_every_assumption_is_there_once(text: str, group
     assert text.count('<tr class="override">') == 1
     rows = [assumption for assumption, _ in assumption_rows(groups)]
     assert len(rows) == len(set(rows))
-    assert {a for group in groups for one in group.systems for a in one.costing.assumptions} == set(rows)
+    assert {a for group in groups for one in group.systems for a in one.detail.assumptions} == set(rows)
 
 
 def test_an_existing_file_is_not_touched_and_nothing_is_computed(tmp_path: Path) -> None:
@@ -176,6 +191,7 @@ def test_tables_agree_with_the_results(groups: Groups) -> None:
         np.testing.assert_allclose(means, [one.judged_s for one in system.curve], rtol=1e-4)
         bars = bin_rows(group)[system.label]
         total = sum(row["requests"] * row["value"] for row in bars)
+        assert system.records is not None
         np.testing.assert_allclose(total, system.records.ttft_s.sum(), rtol=1e-3)
         np.testing.assert_allclose(sum(r["value"] for r in share_rows(group) if r["system"] == system.label), 100, 1e-3)
         assert sum(row["system"] == system.label for row in cdf_rows(group)) <= 200
@@ -217,6 +233,87 @@ def test_the_answer_in_words(groups: Groups) -> None:
     assert words.interval_text((8.0972, 8.1036)) == "8.097 to 8.104"
     assert words.holds_for(["paper-default"], groups) == "sync"
     assert words.holds_for(["paper-default", "paper-asap"], groups) == "part 1"
+
+
+@pytest.fixture(scope="module")
+def laws(scenarios: list[am.Scenario]) -> Iterator[Groups]:
+    """Groups of the queueing engine, which here is an M/M/1 queue that serves 10 requests/s."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queueing, "analyse", stand_in.analyse)
+        yield collect([*scenarios, short("trace-asap")], "queueing", graph_points=True)
+
+
+def test_curves_of_laws_are_dense_and_end_at_the_stability_limit(laws: Groups) -> None:
+    for group in laws:
+        for system in group.systems:
+            rates = [point.rate_rps for point in system.curve]
+            assert rates == sorted(set(rates))
+            assert len(rates) > 40
+            assert min(9.9, 0.99 * group.rates[-1]) < rates[-1] < stand_in.SERVICE
+            steps = np.diff(np.log([point.judged_s for point in system.curve]))
+            assert steps.max() < 0.7
+            assert system.records is None
+            assert system.detail.rate_rps == group.detail_rate
+    rows = curve_rows(laws[0])
+    assert not any(row["beyond"] for row in rows)
+    assert all(0.6 < row["ttft"] / stand_in_mean(row["rate"]) < 1.6 for row in rows if row["statistic"] == "mean")
+
+
+def stand_in_mean(rate: float) -> float:
+    return 1 / (stand_in.SERVICE - rate)
+
+
+def test_points_of_the_graph_engine_stand_beside_the_curves(laws: Groups) -> None:
+    drawn, _, replayed = laws
+    rows = measured_rows(drawn)
+    assert {row["system"] for row in rows} == {"paper-default", "paper-asap"}
+    assert all(row["low"] < row["ttft"] < row["high"] for row in rows)
+    assert all(row["low"] == row["high"] for row in measured_rows(replayed))
+
+
+def test_the_page_of_laws(laws: Groups) -> None:
+    text = page(laws, "queueing")
+    assert text == page(laws, "queueing")
+    assert "95 % interval</th>" not in text
+    assert "graph engine, mean of runs with 95 % interval" in text
+    assert "a service that has run forever" in text
+    assert "No curve passes its stability limit" in text
+    assert "Points with bars: graph engine, 8 runs of 20 s each." in text
+    assert "trace replaced by its laws" in text
+    found = specs(text)
+    assert not [name for name in found if "bins" in name]
+    for spec in found.values():
+        vl_convert.vegalite_to_vega(spec)
+    total = sum(row["value"] for row in share_rows(laws[0]) if row["system"] == "paper-asap")
+    assert total == pytest.approx(100, rel=1e-3)
+    assert {row["statistic"] for row in length_rows(laws[0])} == {"mean", "p95"}
+
+
+@pytest.mark.usefixtures("laws")
+def test_a_report_of_finite_runs_shows_what_lies_beyond_the_limit(scenarios: list[am.Scenario], tmp_path: Path) -> None:
+    text = am.report(scenarios[:2], tmp_path / "r.html", horizon="2 min").read_text("utf-8")
+    assert "Pale: above the stability limit" in text
+    assert "Run of 120 s that starts empty" in text
+    assert "horizon = 120.0" in text
+
+
+@pytest.mark.usefixtures("laws")
+def test_a_system_whose_law_always_misses_does_not_stop_the_report(scenarios: list[am.Scenario]) -> None:
+    slow, fast = scenarios[0].replace(name="slow"), scenarios[0]
+
+    class Slow(stand_in.SingleServer):
+        def at(self, rate: float) -> Point:
+            point = super().at(rate)
+            return replace(point, ttft=TtftLaw(point.ttft.time + 9, point.ttft.cdf, point.ttft.mean + 9, 1.0))
+
+    readies = iter([Slow(prepare(slow).problem, 3.0), stand_in.analyse(prepare(fast).problem)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queueing, "analyse", lambda _: next(readies))
+        (group,) = collect([slow, fast], "queueing")
+    assert [system.capacity is None for system in group.systems] == [True, False]
+    assert group.detail_rate < 3.0
+    text = page([group], "queueing")
+    assert "none: mean TTFT &lt;= 5 s is missed at every rate" in text
 
 
 def test_colours_repeat_rather_than_run_out() -> None:

@@ -9,8 +9,10 @@ import typer
 
 from asapmodel import __version__
 from asapmodel.cli.options import (
+    DEFAULT_ENGINE,
     EngineOption,
     ForceOption,
+    HorizonOption,
     JsonOption,
     ReplicationsOption,
     ScenarioArgument,
@@ -18,10 +20,12 @@ from asapmodel.cli.options import (
     SetOption,
     load,
     parse_count,
+    parse_horizon,
     parse_rate,
     parse_rates,
 )
 from asapmodel.cli.output import note, print_json, progress, show, write_requests
+from asapmodel.errors import InputError
 from asapmodel.files import atomic, check_writable
 
 __all__ = ["app"]
@@ -54,28 +58,38 @@ def evaluate(
     rate: Annotated[
         str | None, typer.Option(metavar="R", help="Requests per second; default: the scenario's.", show_default=False)
     ] = None,
-    engine: EngineOption = "graph",
+    engine: EngineOption = DEFAULT_ENGINE,
+    horizon: HorizonOption = None,
     changes: SetOption = None,
     as_json: JsonOption = False,
+    distribution: Annotated[
+        bool, typer.Option("--distribution", help="With --json: the whole distribution of TTFT as well.")
+    ] = False,
     requests: Annotated[
-        str | None, typer.Option(metavar="OUT.csv", help="Write one row per request.", show_default=False)
+        str | None,
+        typer.Option(metavar="OUT.csv", help="Engine graph: write one row per request.", show_default=False),
     ] = None,
     force: ForceOption = False,
 ) -> None:
     """TTFT, utilisation and bottleneck at one rate."""
+    from asapmodel.verbs.evaluate import check_engine
     from asapmodel.verbs.evaluate import evaluate as ask
 
-    speed = parse_rate(rate)
+    speed, length = parse_rate(rate), parse_horizon(horizon)
+    check_engine(engine)
     if requests is not None:
+        if engine != "graph":
+            remedy = "its answer is a law: give --engine graph, which draws requests"
+            raise InputError("--requests", "", f"engine '{engine}' has no requests", remedy)
         check_writable(requests, force)
     what = load(scenario, changes)
     with progress(f"evaluating {what.name}"):
-        result = ask(what, speed, engine)
+        result = ask(what, speed, engine, horizon=length)
     if requests is not None and result.records is not None:
         write_requests(requests, result.records, force)
         note(f"wrote {requests}")
     if as_json:
-        print_json(result.to_dict())
+        print_json(result.to_dict(distribution))
         return
     from asapmodel.cli.answers import evaluation_answer
 
@@ -85,7 +99,8 @@ def evaluate(
 @app.command()
 def capacity(
     scenario: ScenarioArgument,
-    engine: EngineOption = "graph",
+    engine: EngineOption = DEFAULT_ENGINE,
+    horizon: HorizonOption = None,
     replications: ReplicationsOption = None,
     changes: SetOption = None,
     as_json: JsonOption = False,
@@ -93,10 +108,10 @@ def capacity(
     """The largest rate that meets the objective, and what limits it."""
     from asapmodel.verbs.capacity import capacity as ask
 
-    count = parse_count(replications)
+    count, length = parse_count(replications), parse_horizon(horizon)
     what = load(scenario, changes)
     with progress(f"looking for the SLO throughput of {what.name}") as report_step:
-        answer = ask(what, engine, count, progress=report_step)
+        answer = ask(what, engine, count, progress=report_step, horizon=length)
     if as_json:
         print_json(answer.to_dict())
         return
@@ -112,17 +127,19 @@ def compare(
         str | None,
         typer.Option(metavar="RATES", help="Rates to show TTFT at besides, e.g. 1,4,8.", show_default=False),
     ] = None,
-    engine: EngineOption = "graph",
+    engine: EngineOption = DEFAULT_ENGINE,
+    horizon: HorizonOption = None,
     replications: ReplicationsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Scenarios side by side under the same workload."""
     from asapmodel.verbs.compare import compare as ask
 
-    speeds, count = [] if rates is None else parse_rates(rates), parse_count(replications)
+    speeds = [] if rates is None else parse_rates(rates)
+    count, length = parse_count(replications), parse_horizon(horizon)
     what = [load(name) for name in scenarios]
     with progress("comparing") as report_step:
-        answer = ask(what, speeds, engine, count, report_step)
+        answer = ask(what, speeds, engine, count, report_step, length)
     if as_json:
         print_json(answer.to_dict())
         return
@@ -140,7 +157,8 @@ def sweep(
     out: Annotated[
         str | None, typer.Option("-o", "--output", metavar="OUT.csv", help="Write the table.", show_default=False)
     ] = None,
-    engine: EngineOption = "graph",
+    engine: EngineOption = DEFAULT_ENGINE,
+    horizon: HorizonOption = None,
     changes: SetOption = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
@@ -148,12 +166,12 @@ def sweep(
     """One scenario over a range of rates."""
     from asapmodel.verbs.sweep import results_table, sweep_results
 
-    speeds = parse_rates(rates)
+    speeds, length = parse_rates(rates), parse_horizon(horizon)
     if out is not None:
         check_writable(out, force)
     what = load(scenario, changes)
     with progress(f"sweeping {what.name}", len(speeds)) as report_step:
-        results = sweep_results(what, speeds, engine, report_step)
+        results = sweep_results(what, speeds, engine, report_step, length)
     if out is not None:
         table = results_table(results)
         with atomic(out, force) as stream:
@@ -173,16 +191,30 @@ def sweep(
 def report(
     scenarios: ScenariosArgument,
     out: Annotated[str, typer.Option("-o", "--output", metavar="OUT.html", help="The page to write.")],
-    engine: EngineOption = "graph",
+    engine: EngineOption = DEFAULT_ENGINE,
+    horizon: HorizonOption = None,
+    graph_points: Annotated[
+        bool,
+        typer.Option("--graph-points", help="Put points of the graph engine, with 95 % intervals, on the curves."),
+    ] = False,
     force: ForceOption = False,
 ) -> None:
     """A page with tables, charts and assumptions, to read in a browser."""
+    length = parse_horizon(horizon)
     check_writable(out, force)
     what = [load(name) for name in scenarios]
     from asapmodel.verbs.report import report as write
 
     with progress("reporting") as report_step:
-        path = write(what, out, force=force, engine=engine, progress=report_step)
+        path = write(
+            what,
+            out,
+            force=force,
+            engine=engine,
+            progress=report_step,
+            horizon=length,
+            graph_points=graph_points,
+        )
     note(f"wrote {path}")
 
 

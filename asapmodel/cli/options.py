@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from asapmodel.scenario import Scenario
 
 __all__ = [
+    "DEFAULT_ENGINE",
     "EngineOption",
     "ForceOption",
+    "HorizonOption",
     "JsonOption",
     "ReplicationsOption",
     "ScenarioArgument",
@@ -24,23 +26,42 @@ __all__ = [
     "SetOption",
     "load",
     "parse_count",
+    "parse_horizon",
     "parse_rate",
     "parse_rates",
 ]
+
+DEFAULT_ENGINE = "queueing"  # as `asapmodel.verbs.prepared`, whose import would make help wait
 
 _SCENARIO_HELP = "A scenario file, or the name of a shipped one (`asapmodel list scenarios`)."
 
 ScenarioArgument = Annotated[str, typer.Argument(metavar="SCENARIO", help=_SCENARIO_HELP, show_default=False)]
 ScenariosArgument = Annotated[list[str], typer.Argument(metavar="SCENARIO...", help=_SCENARIO_HELP, show_default=False)]
 EngineOption = Annotated[
-    str, typer.Option("--engine", metavar="NAME", help="graph: the timed event graph of a request sequence.")
+    str,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="queueing: the law of TTFT, without random numbers. graph: a drawn request sequence, exactly.",
+    ),
+]
+HorizonOption = Annotated[
+    str | None,
+    typer.Option(
+        "--horizon",
+        metavar="TIME",
+        help="Engine queueing: answer for a run of this length, e.g. 300s, that starts empty; default: a system that "
+        "has run forever.",
+        show_default=False,
+    ),
 ]
 ReplicationsOption = Annotated[
     str | None,
     typer.Option(
         "--replications",
         metavar="N",
-        help="Independent request sequences. Default 8; of a replayed trace 3 if its ticks are spread, else 1.",
+        help="Engine graph: independent request sequences. Default 8; of a replayed trace 3 if its ticks are spread, "
+        "else 1.",
         show_default=False,
     ),
 ]
@@ -114,6 +135,28 @@ def parse_count(text: str | None) -> int | None:
         remedy = f"give a whole number from 1 to {_MOST_REPLICATIONS}"
         raise InputError("--replications", "", f"is {text[:40]!r}", remedy)
     return int(text)
+
+
+def parse_horizon(text: str | None) -> float | None:
+    """Read ``--horizon``: a time with its unit, or seconds as a number; None stays None.
+
+    Examples
+    --------
+    >>> parse_horizon("5 min"), parse_horizon("300")
+    (300.0, 300.0)
+    """
+    from asapmodel.units import UnitError, seconds
+
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return seconds(text)
+    except UnitError as error:
+        raise InputError("--horizon", "", error.problem, error.remedy) from None
 
 
 def parse_rate(text: str | None) -> float | None:

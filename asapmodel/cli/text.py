@@ -34,13 +34,15 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as percent, one decimal; 100 means all.
+    """Format a share as percent, one decimal; 100 means all, NaN is ``-``.
 
     Examples
     --------
     >>> percent(0.2426), percent(1.0), percent(0.99996)
     ('24.3', '100', '99.9')
     """
+    if math.isnan(share):
+        return "-"
     text = f"{100 * share:.1f}"
     return text if text != "100.0" else "100" if share >= 1 else "99.9"
 

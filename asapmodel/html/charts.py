@@ -20,17 +20,30 @@ from asapmodel.html.style import (
 )
 from asapmodel.html.tables import Rows
 
-__all__ = ["cdf", "lost", "shares", "ttft_curves"]
+__all__ = ["by_length", "cdf", "lost", "shares", "ttft_curves"]
 
 _STEP = 32  # pixels a bar
 
 
-def ttft_curves(rows: Rows, marks: Rows, colours: dict[str, str], objective: float, detail: float) -> Spec:
-    """TTFT against rate; `marks` has `system`, `throughput` (or None), its `label` and `lift` (pixels), and `limit`."""
-    # Curves of an overloaded finite run climb far beyond the objective: they would squeeze what matters.
-    values = [row["ttft"] for row in rows]
+def ttft_curves(
+    rows: Rows,
+    marks: Rows,
+    measured: Rows,
+    colours: dict[str, str],
+    objective: float,
+    axis: tuple[float, float],
+    dots: bool,
+) -> Spec:
+    """TTFT against rate.
+
+    `marks` has `system`, `throughput` (or None), its `label` and `lift` (pixels), and `limit`; `measured` points of
+    the graph engine with `low` and `high`; `axis` the last rate and that of the detailed figures. With `dots` the
+    evaluated rates are marked.
+    """
+    # Curves climb far beyond the objective near and above their limit: they would squeeze what matters.
+    last, detail = axis
+    values = [row["ttft"] for row in [*rows, *measured] if row["rate"] <= last]
     low, high = min([*values, objective]) * 0.8, max(min(max(values) * 1.15, 6 * objective), 1.5 * objective)
-    last = max(row["rate"] for row in rows)
     names = list(dict.fromkeys(row["statistic"] for row in rows))
     dash = {"field": "statistic", "scale": {"domain": names, "range": [[1, 0], [5, 4]]}, "legend": None}
     y = quantity("ttft", "TTFT, seconds (log scale)") | log_scale(low, high)
@@ -40,12 +53,8 @@ def ttft_curves(rows: Rows, marks: Rows, colours: dict[str, str], objective: flo
     hover += [quantity("rate", "requests/s"), quantity("ttft", "TTFT, s")]
     curve = {"x": x, "y": y, "color": colour_of(colours), "strokeDash": dash}
     faint = {"condition": {"test": "datum.beyond", "value": 0.3}, "value": 1}
-    points = {"x": x, "y": y, "color": colour_of(colours), "tooltip": hover, "opacity": faint}
-    mark_x = {"field": "throughput", "type": "quantitative"}
-    number = {"type": "text", "fontWeight": 600, "fontSize": 12, "dy": {"expr": "datum.lift"}}
-    halo = number | {"stroke": "white", "strokeWidth": 5, "strokeJoin": "round"}
-    text = {"text": {"field": "label"}}
-    diamond = {"type": "point", "shape": "diamond", "size": 130, "filled": True, "stroke": "white", "opacity": 1}
+    points = {"x": x, "y": y, "color": colour_of(colours), "tooltip": hover}
+    points |= {"opacity": faint if dots else {"value": 0}}  # unseen, for the pointer to find
     layers: list[Spec] = [
         {"data": values_of([{"rate": detail}]), "mark": {"type": "rule", "color": "#d3d9df", "strokeWidth": 5},
          "encoding": {"x": x}},
@@ -55,17 +64,62 @@ def ttft_curves(rows: Rows, marks: Rows, colours: dict[str, str], objective: flo
         {"mark": {"type": "line", "strokeWidth": 2, "clip": True},
          "encoding": curve | {"opacity": faint, "detail": {"field": "beyond"}}},
         {"transform": [{"filter": f"datum.point && datum.statistic == '{names[0]}'"}],
-         "mark": {"type": "point", "filled": True, "size": 28, "clip": True, "opacity": 1}, "encoding": points},
-        {"data": values_of([row for row in marks if row["throughput"] is not None]),
-         "layer": [{"mark": diamond}, {"mark": halo, "encoding": text}, {"mark": number, "encoding": text}],
-         "encoding": {"x": mark_x, "y": {"datum": objective}, "color": colour_of(colours)}},
+         "mark": {"type": "point", "filled": True, "size": 28 if dots else 60, "clip": True}, "encoding": points},
+        *_whiskers(measured, x, y, colours),
+        _throughputs(marks, objective, colours),
     ]  # fmt: skip
     return chart("TTFT against arrival rate, per system", 360, data=values_of(rows), layer=layers)
 
 
+def _whiskers(rows: Rows, x: Spec, y: Spec, colours: dict[str, str]) -> list[Spec]:
+    """Points of the graph engine with bars over their intervals."""
+    if not rows:
+        return []
+    hover = [{"field": "system"}, quantity("rate", "requests/s"), quantity("ttft", "graph engine, s")]
+    hover += [quantity("low", "from, s"), quantity("high", "to, s")]
+    place = {"x": x, "color": colour_of(colours)}
+    bar = {"mark": {"type": "rule", "strokeWidth": 1.5, "clip": True},
+           "encoding": place | {"y": y | {"field": "low"}, "y2": {"field": "high"}}}  # fmt: skip
+    dot = {"mark": {"type": "point", "filled": False, "fill": "white", "size": 42, "clip": True},
+           "encoding": place | {"y": y, "tooltip": hover}}  # fmt: skip
+    return [{"data": values_of(rows), "layer": [bar, dot]}]
+
+
+def _throughputs(marks: Rows, objective: float, colours: dict[str, str]) -> Spec:
+    """Diamonds at the SLO throughputs, with their numbers."""
+    number = {"type": "text", "fontWeight": 600, "fontSize": 12, "dy": {"expr": "datum.lift"}}
+    halo = number | {"stroke": "white", "strokeWidth": 5, "strokeJoin": "round"}
+    text = {"text": {"field": "label"}}
+    diamond = {"type": "point", "shape": "diamond", "size": 130, "filled": True, "stroke": "white", "opacity": 1}
+    x = {"field": "throughput", "type": "quantitative"}
+    return {
+        "data": values_of([row for row in marks if row["throughput"] is not None]),
+        "layer": [{"mark": diamond}, {"mark": halo, "encoding": text}, {"mark": number, "encoding": text}],
+        "encoding": {"x": x, "y": {"datum": objective}, "color": colour_of(colours)},
+    }
+
+
+def by_length(rows: Rows, colours: dict[str, str]) -> Spec:
+    """Mean and p95 of TTFT against tokens to compute, per system."""
+    tokens, values = [row["tokens"] for row in rows], [row["ttft"] for row in rows]
+    low, high = 0.9 * min(tokens), 1.1 * max(tokens)
+    powers = [2**k for k in range(40) if low <= 2**k <= high] or sorted(set(tokens))
+    kilo = "datum.value >= 1024 ? datum.value / 1024 + 'k' : datum.label"
+    x = quantity("tokens", "tokens to compute (log scale)",
+                 scale={"type": "log", "domain": [low, high], "nice": False},
+                 axis={"values": powers, "labelExpr": kilo})  # fmt: skip
+    y = quantity("ttft", "TTFT, seconds (log scale)") | log_scale(0.9 * min(values), 1.1 * max(values))
+    dash = {"field": "statistic", "scale": {"domain": ["mean", "p95"], "range": [[1, 0], [5, 4]]}, "legend": None}
+    hover = [{"field": "system"}, {"field": "statistic"}, quantity("tokens", "tokens, mean of the class")]
+    hover += [quantity("share", "% of requests"), quantity("ttft", "TTFT, s")]
+    encoding = {"x": x, "y": y, "color": colour_of(colours), "strokeDash": dash, "tooltip": hover}
+    mark = {"type": "line", "strokeWidth": 2, "point": {"size": 26}}
+    return chart("TTFT by prompt length, per system", 260, data=values_of(rows), mark=mark, encoding=encoding)
+
+
 def cdf(rows: Rows, colours: dict[str, str], objective: float) -> Spec:
     """Share of requests with at most a TTFT, per system."""
-    values = [row["ttft"] for row in rows]
+    values = [row["ttft"] for row in rows if row["ttft"] > 0]
     x = quantity("ttft", "TTFT, seconds (log scale)") | log_scale(min(values) * 0.9, max([*values, objective]) * 1.1)
     y = quantity(
         "share", "requests served within, %", scale={"domain": [0, 100]}, axis={"values": [0, 25, 50, 75, 90, 100]}

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asapmodel.costing import layer_costs
 from asapmodel.errors import NoAnswer
-from asapmodel.html.runs import System, run_system
+from asapmodel.html.laws import law_system
+from asapmodel.html.runs import run_system
+from asapmodel.html.system import System
 from asapmodel.result import Capacity
 from asapmodel.scenario import Scenario
 from asapmodel.scenario_tables import SloTable
 from asapmodel.scenario_workload import WorkloadTable
 from asapmodel.verbs.capacity import capacity
+from asapmodel.verbs.evaluate import Prepared, prepare
 
 __all__ = ["Group", "choose_rates", "collect", "same_traffic", "unique_labels"]
 
@@ -30,13 +32,22 @@ _NEAR = (1.0, 0.9)  # of each SLO throughput: where its curve bends
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Systems under the same `workload` and `slo`: each at every rate of `rates`, one of which is `detail_rate`."""
+    """Systems under the same `workload` and `slo`, up to the last of `rates`, one of which is `detail_rate`.
+
+    The graph engine is run at every one of `rates`; the queueing engine has a row of rates of its own per system.
+    """
 
     workload: WorkloadTable
     slo: SloTable
+    engine: str
     systems: tuple[System, ...]
     rates: tuple[float, ...]
     detail_rate: float
+
+    @property
+    def law(self) -> str:
+        """What the numbers are of: ``"stationary"`` or a run."""
+        return self.systems[0].detail.law
 
     @property
     def answered(self) -> list[tuple[System, Capacity]]:
@@ -114,7 +125,9 @@ def _rounded(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def collect(scenarios: Sequence[Scenario], engine: str, progress: Progress = None) -> tuple[Group, ...]:
+def collect(
+    scenarios: Sequence[Scenario], engine: str, progress: Progress = None, graph_points: bool = False
+) -> tuple[Group, ...]:
     """Compute everything a report shows.
 
     Parameters
@@ -125,6 +138,8 @@ def collect(scenarios: Sequence[Scenario], engine: str, progress: Progress = Non
         See `asapmodel.verbs.evaluate.evaluate`.
     progress : callable, optional
         Called with a line of text as work proceeds.
+    graph_points : bool
+        See `asapmodel.verbs.report.report`.
 
     Raises
     ------
@@ -133,29 +148,36 @@ def collect(scenarios: Sequence[Scenario], engine: str, progress: Progress = Non
     NoAnswer
         If no system of a group has an SLO throughput.
     """
-    costings = [layer_costs(one) for one in scenarios]
+    prepared = [prepare(one) for one in scenarios]
     looks, labels = _looks(scenarios), unique_labels(one.name for one in scenarios)
     groups = []
     for members in same_traffic(scenarios):
-        found = [_capacity(scenarios[k], engine, progress) for k in members]
-        throughputs = [one.slo_throughput_rps for one, _ in found if one is not None]
-        if not throughputs:
+        found = [_capacity(prepared[k], engine, progress) for k in members]
+        bounds = [one.slo_throughput_rps for one, _ in found if one is not None]
+        if not bounds:
             raise NoAnswer(found[0][1])
+        if engine == "queueing":  # the common rate has to be below the stability limit of those without an answer, too
+            bounds += [prepared[k].analysis.saturation_rps for k, one in zip(members, found, strict=True) if not one[0]]
         first = scenarios[members[0]]
-        rates, detail = choose_rates(throughputs, first.workload.duration)
-        systems = tuple(
-            run_system(scenarios[k], costings[k], one, (labels[k], looks[k]), rates, detail, engine, progress)
-            for k, one in zip(members, found, strict=True)
-        )
-        groups.append(Group(first.workload, first.slo, systems, rates, detail))
+        rates, detail = choose_rates(bounds, first.workload.duration)
+        systems = []
+        for k, one in zip(members, found, strict=True):
+            ready, names = prepared[k], (labels[k], looks[k])
+            if engine == "queueing":
+                system = law_system(ready, one, names, rates[-1], detail, graph_points, progress)
+            else:
+                system = run_system(ready.scenario, ready.costing, one, names, rates, detail, progress)
+            systems.append(system)
+        groups.append(Group(first.workload, first.slo, engine, tuple(systems), rates, detail))
     return tuple(groups)
 
 
-def _capacity(scenario: Scenario, engine: str, progress: Progress) -> tuple[Capacity | None, str]:
+def _capacity(ready: Prepared, engine: str, progress: Progress) -> tuple[Capacity | None, str]:
     """The SLO throughput, or why there is none: one system without does not take the others' report away."""
+    scenario = ready.scenario
     if progress is not None:
         progress(f"SLO throughput of {scenario.name}")
     try:
-        return capacity(scenario, engine, progress=progress), ""
+        return capacity(scenario, engine, progress=progress, prepared=ready), ""
     except NoAnswer as error:
         return None, str(error).removeprefix(f"{scenario.source}: ")

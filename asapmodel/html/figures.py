@@ -10,8 +10,8 @@ from asapmodel.costs import LayerCosts
 from asapmodel.html import charts, panels, tables, words
 from asapmodel.html.data import Group
 from asapmodel.html.fragments import key, paragraph, stroke, swatch, tag
-from asapmodel.html.runs import System
 from asapmodel.html.style import PART_COLOURS, PHASE_STYLES, system_colour
+from asapmodel.html.system import System
 from asapmodel.policy import Layout
 
 __all__ = ["Figures"]
@@ -37,12 +37,13 @@ class Figures:
         self.group, self._prefix, self._specs = group, prefix, specs
         self.colours = {one.label: system_colour(one.look) for one in group.systems}
         self._at = f"at {group.detail_rate:g} requests/s"
+        self._dots = group.engine == "graph"  # whose curves are of few rates, which are to be seen
 
     def all(self) -> str:
         """All figures, each in a block that a printer keeps on one page."""
         makers = (self._curves, self._distribution, self._by_length, self._where_time_goes)
         blocks = [make() for make in (*makers, self._utilisation, self._cost_laws)]
-        return "".join(f'<section class="figure">\n{block}</section>\n' for block in blocks)
+        return "".join(f'<section class="figure">\n{block}</section>\n' for block in blocks if block)
 
     def _place(self, name: str, spec: dict[str, Any]) -> str:
         place = f"{self._prefix}-{name}"
@@ -60,7 +61,9 @@ class Figures:
         """TTFT against rate."""
         group = self.group
         rows, (judged, other) = tables.curve_rows(group), tables.statistics(group)
-        spec = charts.ttft_curves(rows, self._marks(), self.colours, group.slo.ttft, group.detail_rate)
+        found = tables.measured_rows(group)
+        axis = (group.rates[-1], group.detail_rate)
+        spec = charts.ttft_curves(rows, self._marks(), found, self.colours, group.slo.ttft, axis, self._dots)
         entries = [
             *self._systems_key(),
             (stroke("#5f6b76"), judged),
@@ -68,8 +71,14 @@ class Figures:
         ]
         entries += [('<i class="diamond"></i>', "SLO throughput"), (stroke("#5f6b76", "dotted"), "stability limit")]
         entries += [('<i class="band"></i>', "rate of the detailed figures")]
-        text = f"Each system is judged where its {tables.statistic_name(group)} crosses the objective. Pale: above the "
-        text += "stability limit, where TTFT grows as long as the run lasts."
+        entries += [('<i class="whisker"></i>', f"graph engine, {judged} of runs with 95 % interval")] if found else []
+        text = f"Each system is judged where its {tables.statistic_name(group)} crosses the objective. "
+        if group.law == "stationary":
+            text += "No curve passes its stability limit: beyond it queues grow without end."
+            if found and group.workload.duration:
+                text += f" Runs of {group.workload.duration:g} s end before the queue has become what it will be there."
+        else:
+            text += "Pale: above the stability limit, where TTFT grows as long as the run lasts."
         return (
             tag("h3", "TTFT against arrival rate") + paragraph(text, "note") + key(entries) + self._place("ttft", spec)
         )
@@ -105,20 +114,28 @@ class Figures:
         return [(swatch(PART_COLOURS[part]), meaning[part]) for part in tables.PARTS if part in found]
 
     def _by_length(self) -> str:
-        """Parts of TTFT by prompt length, a panel a system."""
+        """TTFT by prompt length: parts, a panel a system, or mean and p95 of all systems in one chart."""
+        head = tag("h3", f"TTFT by prompt length {self._at}")
+        if self.group.engine == "queueing":
+            found = tables.length_rows(self.group)
+            if not found:
+                return ""
+            spec = charts.by_length(found, self.colours)
+            styles = [(stroke("#5f6b76"), "mean"), (stroke("#5f6b76", True), "p95")]
+            return head + key([*self._systems_key(), *styles]) + self._place("length", spec)
         rows = tables.bin_rows(self.group)
         every = [row for one in rows.values() for row in one]
         top = 1.08 * max(row["high"] for row in every)
         names = sorted({row["bin"] for row in every}, key=lambda name: float(name.replace("k", "e3")))
         text = "Mean over the requests of a bin; above each bar, how many they are."
         specs = [panels.bins(label, one, names, top) for label, one in rows.items()]
-        head = tag("h3", f"TTFT by prompt length {self._at}") + paragraph(text, "note")
-        return head + key(self._parts_key({row["part"] for row in every})) + self._panels("bins", specs)
+        parts = key(self._parts_key({row["part"] for row in every}))
+        return head + paragraph(text, "note") + parts + self._panels("bins", specs)
 
     def _where_time_goes(self) -> str:
         """Shares of mean TTFT, and what barriers cost."""
         rows = tables.share_rows(self.group)
-        totals = [{"system": one.label, "label": f"{one.records.ttft_s.mean():.2f} s"} for one in self.group.systems]
+        totals = [{"system": one.label, "label": f"{one.law.mean:.2f} s"} for one in self.group.systems]
         head = tag("h3", f"Where the time goes {self._at}")
         head += key(self._parts_key({row["part"] for row in rows}))
         head += self._place("shares", charts.shares(rows, totals, list(self.colours)))
@@ -139,11 +156,11 @@ class Figures:
         blocked = {name: one for name, one in rows.items() if name.endswith("_blocked")}
         last = self.group.rates[-1]
         specs = [
-            panels.utilisation(_RESOURCES.get(name, name.replace("_", " ")), one, self.colours, last)
+            panels.utilisation(_RESOURCES.get(name, name.replace("_", " ")), one, self.colours, last, self._dots)
             for name, one in rows.items()
             if name not in blocked
         ]
-        text = "Share of the run each resource is busy; groups and devices of a kind are averaged. In a synchronous "
+        text = "Share of the time each resource is busy; groups and devices of a kind are averaged. In a synchronous "
         text += "system all devices do one thing after another; barriers, transfers and the engine exist only there."
         if blocked:
             most = max(row["busy"] for one in blocked.values() for row in one)

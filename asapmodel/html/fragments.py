@@ -8,8 +8,8 @@ from html import escape
 from itertools import groupby
 
 from asapmodel.html.data import Group
-from asapmodel.html.runs import System
 from asapmodel.html.style import system_colour
+from asapmodel.html.system import System
 from asapmodel.html.tables import assumption_rows
 from asapmodel.html.words import holds_for, interval_text, rate_text
 from asapmodel.result import Assumption
@@ -67,23 +67,26 @@ def _system(system: System) -> str:
 def capacity_table(group: Group) -> str:
     """SLO throughput of every system of a group, in the order given."""
     head = [("system", ""), ("layout", ""), ("devices", "num"), ("SLO throughput, requests/s", "num")]
-    head += [("95 % interval", "num"), ("gain", "num"), ("per device, requests/s", "num")]
+    head += [("95 % interval", "num")] if group.engine == "graph" else []
+    head += [("gain", "num"), ("per device, requests/s", "num")]
     head += [("stability limit, requests/s", "num"), ("limited by", "")]
-    return _table(head, [_capacity_row(group, system) for system in group.systems], "capacity")
+    return _table(head, [_capacity_row(group, system, len(head)) for system in group.systems], "capacity")
 
 
-def _capacity_row(group: Group, system: System) -> str:
+def _capacity_row(group: Group, system: System, columns: int) -> str:
     one, layout = system.capacity, system.scenario.layout
     text = f"<td>{_system(system)}</td><td>{escape(layout.kind)} D{layout.D} T{layout.T} E{layout.E}</td>"
     text += _number(str(layout.devices))
     if one is None:
-        return f'<tr>{text}<td colspan="6">none: {escape(system.why)}</td></tr>'
+        return f'<tr>{text}<td colspan="{columns - 3}">none: {escape(system.why)}</td></tr>'
     first = group.answered[0][1].slo_throughput_rps
-    interval = interval_text(one.interval_rps) if one.interval_rps else "one run"
-    text += f'<td class="num"><b>{rate_text(one.slo_throughput_rps)}</b></td>' + _number(interval)
+    text += f'<td class="num"><b>{rate_text(one.slo_throughput_rps)}</b></td>'
+    if group.engine == "graph":
+        text += _number(interval_text(one.interval_rps) if one.interval_rps else "one run")
     text += _number("1" if system is group.answered[0][0] else rate_text(one.slo_throughput_rps / first))
     text += _number(rate_text(one.slo_throughput_rps / one.devices)) + _number(rate_text(one.stability_limit_rps))
-    return f"<tr>{text}<td>{escape(one.limited_by.replace('_', ' '))}</td></tr>"
+    limit = one.limited_by if one.limited_by == one.bottleneck else f"{one.limited_by} ({one.bottleneck})"
+    return f"<tr>{text}<td>{escape(limit.replace('_', ' '))}</td></tr>"
 
 
 def scenario_texts(groups: Sequence[Group]) -> str:

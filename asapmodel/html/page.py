@@ -54,25 +54,34 @@ def _part(group: Group, number: int | None) -> str:
     title = words.traffic(group.workload)
     heading = tag("h2", title if number is None else f"Part {number}: {title}", id=f"part{number or 1}")
     text = heading + paragraph(words.traffic_detail(group), "byline") + _answer(group)
+    return text + capacity_table(group) + paragraph(_caveat(group), "note")
+
+
+def _caveat(group: Group) -> str:
     note = "Predicted by the model, not measured. Gains are over the first system. The stability limit is the rate at "
-    note += "which a system with a backlog serves; a run of finite length can meet the objective slightly above it."
-    if group.workload.trace is not None:
+    note += "which a system with a backlog serves; "
+    if group.law == "stationary":
+        return note + "TTFT is that of a service that has run forever, and grows without end towards that limit."
+    note += "a run of finite length can meet the objective slightly above it."
+    if group.workload.trace is not None and group.engine == "graph":
         note += " There is one recorded trace, hence no interval: it does not tell what another day brings."
-    return text + capacity_table(group) + paragraph(note, "note")
+    return note
 
 
 def _answer(group: Group) -> str:
     return f'<p class="answer">{tag("b", words.verdict(group)).strip()}{tag("", words.answer(group))}</p>\n'
 
 
+_NOISE = (
+    "Systems of a part see the same requests, so a difference between two is surer than their intervals, taken one by "
+    "one, suggest. p99 and rare prompt lengths rest on few requests. Above its stability limit a system's TTFT grows "
+    "with the length of the run."
+)
+
+
 def _foundations(groups: Sequence[Group], engine: str) -> str:
-    noise = "Systems of a part see the same requests, so a difference between two is surer than their intervals, taken "
-    noise += (
-        "one by one, suggest. p99 and rare prompt lengths rest on few requests. Above its stability limit a system's "
-    )
-    noise += "TTFT grows with the length of the run."
     text = tag("h2", "Inputs and method", id="inputs") + definitions(words.method(groups, engine, __version__))
-    text += paragraph(noise, "note") + tag("h3", "Scenarios") + scenario_texts(groups)
+    text += (paragraph(_NOISE, "note") if engine == "graph" else "") + tag("h3", "Scenarios") + scenario_texts(groups)
     return text + tag("h3", "Assumptions") + assumption_table(groups)
 
 

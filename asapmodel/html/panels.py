@@ -48,13 +48,13 @@ def bins(title: str, rows: Rows, names: Sequence[str], top: float) -> Spec:
     return chart(f"{title}: parts of TTFT by prompt length", 210, title=title, data=values_of(rows), layer=[bars, tops])
 
 
-def utilisation(title: str, rows: Rows, colours: dict[str, str], last: float) -> Spec:
-    """Busy share of one resource against rate, a line a system that has it."""
+def utilisation(title: str, rows: Rows, colours: dict[str, str], last: float, dots: bool) -> Spec:
+    """Busy share of one resource against rate, a line a system that has it, with `dots` where it was evaluated."""
     x = quantity("rate", "requests/s", scale={"domain": [0, last * 1.02], "nice": False}, axis={"tickCount": 5})
     y = quantity("busy", "busy, %", scale={"domain": [0, 100]}, axis={"values": [0, 50, 100]})
     hover = [{"field": "system"}, quantity("rate", "requests/s"), quantity("busy", "busy, %")]
     encoding = {"x": x, "y": y, "color": colour_of(colours), "tooltip": hover}
-    mark = {"type": "line", "strokeWidth": 2, "point": {"size": 22}}
+    mark = {"type": "line", "strokeWidth": 2, "clip": True, "point": {"size": 22} if dots else "transparent"}
     return chart(f"{title}: utilisation", 120, title=title, data=values_of(rows), mark=mark, encoding=encoding)
 
 

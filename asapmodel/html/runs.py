@@ -1,4 +1,4 @@
-"""What a report needs of one system: a sweep over rates, and all requests of several runs where traffic is drawn.
+"""A system of a report by the graph engine: a sweep over rates, and several runs where traffic is drawn.
 
 The SLO throughput pools replications; curves from a single run would not pass through its mark.
 """
@@ -7,60 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.costing import Costing
+from asapmodel.html.system import Measured, Point, System
 from asapmodel.result import Capacity, Records, Result
 from asapmodel.scenario import Scenario
 from asapmodel.scenario_tables import SloTable
-from asapmodel.summary import statistic
+from asapmodel.solvers.sample import mean_interval
+from asapmodel.summary import empirical_law, statistic
 from asapmodel.verbs.capacity import DEFAULT_REPLICATIONS
 from asapmodel.verbs.evaluate import Prepared, evaluate, prepare
 from asapmodel.verbs.sweep import sweep_results
 
-__all__ = ["Point", "System", "pooled_runs", "run_system"]
+__all__ = ["measured", "pooled_runs", "run_system"]
 
 _WORKERS = 2  # runs release the interpreter lock; results do not depend on the number of workers
 
 Progress = Callable[[str], None] | None
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """TTFT at one rate over the pooled runs: the objective's statistic, and p99 or, beside a quantile, the mean."""
-
-    rate_rps: float
-    judged_s: float
-    other_s: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class System:
-    """One scenario of a group. `look` is the place of its system in the palette; without `capacity`, `why` not.
-
-    `curve` and `records`, those at the common rate, pool the runs; `results` and `detail`, the one of them at the
-    common rate, are of the first run.
-    """
-
-    label: str
-    look: int
-    scenario: Scenario
-    costing: Costing
-    capacity: Capacity | None
-    why: str
-    curve: tuple[Point, ...]
-    records: Records
-    results: tuple[Result, ...]
-    detail: Result
-
-    @property
-    def stability_limit(self) -> float:
-        """Rate at which the backlogged system serves, requests/s."""
-        return self.capacity.stability_limit_rps if self.capacity else self.results[-1].saturation_rps
 
 
 def pooled_runs(scenario: Scenario) -> int:
@@ -75,10 +43,9 @@ def run_system(
     names: tuple[str, int],
     rates: Sequence[float],
     detail: float,
-    engine: str,
     progress: Progress = None,
 ) -> System:
-    """Evaluate a scenario at all rates of its group.
+    """Run a scenario at all rates of its group.
 
     Parameters
     ----------
@@ -90,12 +57,11 @@ def run_system(
         Its label and look.
     rates, detail
         Rates of the group, requests/s, and the one of them to keep all requests of.
-    engine, progress
+    progress
         See `asapmodel.html.data.collect`.
     """
-    results = _sweep(scenario, rates, engine, progress)
-    seeds = [scenario.workload.seed + k for k in range(1, pooled_runs(scenario))]
-    others = [prepare(scenario, seed, costing) for seed in seeds]
+    results = _sweep(scenario, rates, progress)
+    others = _prepared(scenario, costing)[1:]
     if others and progress is not None:
         progress(f"{scenario.name}: {len(others)} more runs at each rate")
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -104,7 +70,7 @@ def run_system(
             return [ready.ttft(rate) for rate in rates]
 
         def requests(ready: Prepared) -> Records:
-            return _records(evaluate(scenario, detail, engine, ready))
+            return _records(evaluate(scenario, detail, "graph", ready))
 
         values = list(pool.map(ttft, others))
         kept = list(pool.map(requests, others))
@@ -114,14 +80,42 @@ def run_system(
     )
     at = results[list(rates).index(detail)]
     records = _joined([_records(at), *kept])
-    return System(*names, scenario, costing, *found, curve, records, results, at)
+    law, tokens = empirical_law(records.ttft_s), float(records.prompt_tokens.mean())
+    return System(*names, scenario, costing, *found, curve, results, at, law, tokens, records)
 
 
-def _sweep(scenario: Scenario, rates: Sequence[float], engine: str, progress: Progress) -> tuple[Result, ...]:
+def measured(
+    scenario: Scenario, costing: Costing, rates: Sequence[float], progress: Progress = None
+) -> tuple[Measured, ...]:
+    """The objective's statistic at some rates, over as many runs as a curve pools.
+
+    The interval is Student's over the runs' own statistics, moved to the pooled one.
+    """
+    ready = _prepared(scenario, costing)
+    out = []
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        for rate in rates:
+            if progress is not None:
+                progress(f"{scenario.name}: {len(ready)} runs at {rate:.3g} requests/s")
+            runs = list(pool.map(lambda one, rate=rate: one.ttft(rate), ready))
+            own = np.array([statistic(one, scenario.slo) for one in runs])
+            value = statistic(np.concatenate(runs), scenario.slo)
+            low, high = mean_interval(own)
+            off = value - float(own.mean())
+            interval = (max(low + off, 0.0), high + off) if len(runs) > 1 else None
+            out.append(Measured(float(rate), value, interval))
+    return tuple(out)
+
+
+def _prepared(scenario: Scenario, costing: Costing) -> list[Prepared]:
+    return [prepare(scenario, scenario.workload.seed + k, costing) for k in range(pooled_runs(scenario))]
+
+
+def _sweep(scenario: Scenario, rates: Sequence[float], progress: Progress) -> tuple[Result, ...]:
     """The sweep, every other rate on its own thread."""
 
     def part(first: int) -> list[Result]:
-        return sweep_results(scenario, rates[first::_WORKERS], engine, progress)
+        return sweep_results(scenario, rates[first::_WORKERS], "graph", progress)
 
     with ThreadPoolExecutor(_WORKERS) as pool:
         results = [one for strand in pool.map(part, range(_WORKERS)) for one in strand]

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asapmodel.html.data import Group
-from asapmodel.html.runs import System, pooled_runs
+from asapmodel.html.runs import pooled_runs
+from asapmodel.html.system import System
 from asapmodel.html.tables import attainment, statistic_name
 from asapmodel.result import Capacity
 from asapmodel.scenario_workload import Constant, Lognormal, TraceLengths, Values, WorkloadTable
@@ -81,10 +82,15 @@ def _stem(path: Path) -> str:
 def traffic_detail(group: Group) -> str:
     """What the runs contain."""
     workload, one = group.workload, group.systems[0]
-    length = f"runs of {workload.duration:g} s" if workload.duration else "each run is the whole trace"
+    if group.engine == "queueing":
+        length = "a service that has run forever" if group.law == "stationary" else group.law.replace("run", "runs", 1)
+        if workload.trace is not None:
+            length = f"its lengths and the burstiness of its arrivals, not their order; {length}"
+    else:
+        length = f"runs of {workload.duration:g} s" if workload.duration else "each run is the whole trace"
     return (
         f"Prompts of {workload.min_prompt_tokens:,} to {workload.max_prompt_tokens:,} tokens, mean "
-        f"{one.records.prompt_tokens.mean():,.0f}; {length}. Objective: {objective(group)}."
+        f"{one.prompt_tokens_mean:,.0f}; {length}. Objective: {objective(group)}."
     )
 
 
@@ -136,7 +142,7 @@ def _other_limits(ranked: Sequence[tuple[System, Capacity]]) -> str:
     """Sentences on what limits the systems that something else limits than the first."""
     limits: dict[str, list[str]] = {}
     for system, one in ranked[1:]:
-        if one.limited_by != ranked[0][1].limited_by:
+        if _limit(one) != _limit(ranked[0][1]):
             limits.setdefault(_limit(one), []).append(system.label)
     return "".join(f" {listed(labels)} {_are(labels)} limited by {limit}." for limit, labels in limits.items())
 
@@ -146,11 +152,14 @@ def _are(labels: Sequence[str]) -> str:
 
 
 def _limit(capacity: Capacity) -> str:
-    return _LIMITS.get(capacity.limited_by, capacity.limited_by.replace("_", " "))
+    resource = _LIMITS.get(capacity.bottleneck, capacity.bottleneck.replace("_", " "))
+    if capacity.limited_by != "stability":
+        return resource
+    return f"{resource}: the objective holds nearly up to the stability limit"
 
 
 def _at_common_rate(group: Group) -> str:
-    means = [f"{one.records.ttft_s.mean():.2g} s for {one.label}" for one in group.systems]
+    means = [f"{one.law.mean:.2g} s for {one.label}" for one in group.systems]
     text = f"At {group.detail_rate:g} requests/s mean TTFT is {listed(means)}"
     lost = [(one.detail.barrier_waste, one.label) for one in group.systems if one.detail.barrier_waste]
     if not lost:
@@ -185,22 +194,46 @@ def _percent(share: float) -> str:
 
 
 def method(groups: Sequence[Group], engine: str, version: str) -> list[tuple[str, str]]:
-    """Engine, version, and per group seeds, replications and run length, as name and value."""
-    rows = [("asapmodel", version), ("engine", f"{engine}: the timed event graph of concrete request sequences")]
+    """Engine, version, and per group what its numbers are of, as name and value."""
+    what = _ENGINES[engine]
+    rows = [("asapmodel", version), ("engine", f"{engine}: {what}")]
     for k, group in enumerate(groups, 1):
-        count = max(one.replications for _, one in group.answered)
-        seed, duration = group.workload.seed, group.workload.duration
-        seeds = f"{seed}" if count == 1 else f"{seed} to {seed + count - 1}"
-        spread = [f"{system.label} ±{one.run_std_rps:.2g}" for system, one in group.answered if one.run_std_rps]
-        plural = "s" if count > 1 else ""
-        text = f"SLO throughput over {count} replication{plural}, seed{plural} {seeds}; "
-        pooled = pooled_runs(group.systems[0].scenario)
-        text += f"TTFT charts pool {pooled} runs, other charts show" if pooled > 1 else "charts show"
-        text += f" the run with seed {seed}; run length "
-        text += f"{duration:g} s." if duration else "the whole trace."
-        if spread:
-            text += (
-                f" The SLO throughput of a single such run scatters (standard deviation, requests/s): {listed(spread)}."
-            )
-        rows.append((f"runs of part {k}" if len(groups) > 1 else "runs", text))
+        name = "laws" if engine == "queueing" else "runs"
+        text = _law(group) if engine == "queueing" else _runs(group)
+        rows.append((f"{name} of part {k}" if len(groups) > 1 else name, text))
     return rows
+
+
+_ENGINES = {
+    "queueing": "the law of TTFT by queueing theory, without random numbers; an approximation, whose errors "
+    "against the graph engine docs/engines.md of the package lists",
+    "graph": "the timed event graph of concrete request sequences",
+}
+
+
+def _law(group: Group) -> str:
+    text = "Stationary: a service that has run forever."
+    if group.law != "stationary":
+        text = f"{group.law.capitalize()} that starts empty; its TTFT is finite at every rate."
+    if not any(system.measured for system in group.systems):
+        return text
+    pooled, duration = pooled_runs(group.systems[0].scenario), group.workload.duration
+    length = f"{duration:g} s" if duration else "the whole trace"
+    return text + f" Points with bars: graph engine, {pooled} run{'s' if pooled > 1 else ''} of {length} each."
+
+
+def _runs(group: Group) -> str:
+    """Seeds, replications, run length, and how single runs scatter."""
+    count = max(one.replications for _, one in group.answered)
+    seed, duration = group.workload.seed, group.workload.duration
+    seeds = f"{seed}" if count == 1 else f"{seed} to {seed + count - 1}"
+    spread = [f"{system.label} ±{one.run_std_rps:.2g}" for system, one in group.answered if one.run_std_rps]
+    plural = "s" if count > 1 else ""
+    text = f"SLO throughput over {count} replication{plural}, seed{plural} {seeds}; "
+    pooled = pooled_runs(group.systems[0].scenario)
+    text += f"TTFT charts pool {pooled} runs, other charts show" if pooled > 1 else "charts show"
+    text += f" the run with seed {seed}; run length "
+    text += f"{duration:g} s." if duration else "the whole trace."
+    if spread:
+        text += f" The SLO throughput of a single such run scatters (standard deviation, requests/s): {listed(spread)}."
+    return text

@@ -1,68 +1,59 @@
-"""`capacity`: the largest rate at which the objective is met, with its bracket and its noise.
-
-All rates of one search share their random numbers: replication `k` has the same unit-rate arrivals and the same lengths
-at every rate. The bracket is of the statistic pooled over the replications; the interval is over the replications'
-own crossings, read off the evaluated rates.
-"""
+"""`capacity`: the largest rate at which the objective is met, with its bracket and what limits it."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-from numpy.typing import NDArray
-
-from asapmodel import summary
-from asapmodel.costing import layer_costs
-from asapmodel.errors import InputError, NoAnswer
+from asapmodel.errors import InputError
 from asapmodel.result import Capacity
 from asapmodel.scenario import Scenario
-from asapmodel.solvers.roots import NoCrossing, find_crossing
-from asapmodel.solvers.sample import mean_interval
-from asapmodel.verbs.evaluate import check_engine, evaluate, prepare
+from asapmodel.verbs.capacity_of_law import capacity_of_law
+from asapmodel.verbs.capacity_of_runs import DEFAULT_REPLICATIONS, capacity_of_runs
+from asapmodel.verbs.prepared import DEFAULT_ENGINE, Prepared, check_engine, check_horizon
 
 __all__ = ["DEFAULT_REPLICATIONS", "capacity"]
-
-DEFAULT_REPLICATIONS = 8
-_SPREAD_REPLICATIONS = 3  # of a replayed trace: only the spreading within ticks is random, and matters little
-_WORKERS = 2  # runs release the interpreter lock; results do not depend on the number of workers
-
-Floats = NDArray[np.float64]
 
 
 def capacity(
     scenario: Scenario,
-    engine: str = "graph",
+    engine: str = DEFAULT_ENGINE,
     replications: int | None = None,
-    tolerance: float = 0.005,
+    tolerance: float | None = None,
     progress: Callable[[str], None] | None = None,
+    horizon: float | str | None = None,
+    prepared: Prepared | None = None,
 ) -> Capacity:
     """Find the SLO throughput of a scenario.
 
     Parameters
     ----------
     scenario : Scenario
-        Its `[slo]` names statistic and objective, its workload the length of a run.
+        Its `[slo]` names statistic and objective.
     engine : str
-        ``"graph"``.
+        ``"queueing"``: of the stationary law, or with a horizon of that of runs of that length. ``"graph"``: of runs
+        of the workload's duration, pooled over replications.
     replications : int, optional
-        Independent request sequences, seeds `seed, seed + 1, ...`; default 8, for a replayed trace 3 if its ticks are
-        spread and else 1, as nothing in it is random.
-    tolerance : float
-        Relative width of the bracket.
+        Graph engine: independent request sequences, seeds `seed, seed + 1, ...`; default 8, for a replayed trace 3 if
+        its ticks are spread and else 1, as nothing in it is random.
+    tolerance : float, optional
+        Relative width of the bracket; default 0.0001 (queueing) or 0.005 (graph).
     progress : callable, optional
         Called with a line of text after each evaluated rate.
+    horizon : float or str, optional
+        Queueing engine: see `evaluate`.
+    prepared : Prepared, optional
+        Queueing engine: result of `prepare(scenario)`, to share it.
 
     Returns
     -------
     Capacity
-        `limited_by` is the bottleneck at the upper end of the bracket.
+        `limited_by` is the bottleneck there, or ``"stability"`` (queueing engine) where the stationary objective is
+        still met at 99 % of the stability limit.
 
     Raises
     ------
     NoAnswer
         If the objective is missed at any rate, or met at every rate.
     InputError
-        As for `evaluate`.
+        As for `evaluate`, and if replications are asked of the queueing engine.
 
     Notes
     -----
@@ -70,83 +61,10 @@ def capacity(
     stability limit; both limits are in the answer.
     """
     check_engine(engine)
-    workload = scenario.workload
-    count = _replications(scenario) if replications is None else replications
-    costing = layer_costs(scenario)
-    runs = [prepare(scenario, workload.seed + k, costing) for k in range(count)]
-    limit = runs[0].saturation_rps
-    samples: dict[float, list[float]] = {}
-
-    with ThreadPoolExecutor(_WORKERS) as pool:
-
-        def pooled(rate: float) -> float:
-            values = list(pool.map(lambda ready: ready.ttft(rate), runs))
-            samples[rate] = [summary.statistic(one, scenario.slo) for one in values]
-            result = summary.statistic(np.concatenate(values), scenario.slo)
-            if progress is not None:
-                progress(f"{rate:.2f} requests/s: {scenario.slo.statistic} TTFT {result:.3g} s")
-            return result
-
-        try:
-            found = find_crossing(pooled, scenario.slo.ttft, 0.6 * limit, 1.1 * limit, tolerance, limit=50 * limit)
-        except NoCrossing as error:
-            raise NoAnswer(_explain(scenario, error.points)) from None
-        except InputError:
-            if not samples:
-                raise
-            # searching downwards ran out of requests: the objective was missed at every rate that has any
-            points = tuple((rate, float(np.mean(samples[rate]))) for rate in sorted(samples))
-            raise NoAnswer(_explain(scenario, points)) from None
-    own = _own_crossings(samples, scenario.slo.ttft)
-    spread = count > 1 and workload.trace is None  # one recorded trace says nothing of another day's
-    return Capacity(
-        engine=engine,
-        scenario=scenario.name,
-        system=scenario.layout.kind,
-        slo_throughput_rps=found.estimate,
-        bracket_rps=(found.low, found.high),
-        interval_rps=_shifted(mean_interval(own), found.estimate - float(own.mean())) if spread else None,
-        run_std_rps=float(np.std(own, ddof=1)) if spread else None,
-        replications=count,
-        stability_limit_rps=limit,
-        limited_by=evaluate(scenario, found.high, prepared=runs[0]).bottleneck,
-        slo_ttft_s=scenario.slo.ttft,
-        statistic=scenario.slo.statistic,
-        devices=scenario.layout.devices,
-        points=found.points,
-        assumptions=costing.assumptions,
-    )
-
-
-def _replications(scenario: Scenario) -> int:
-    workload = scenario.workload
-    if workload.trace is None:
-        return DEFAULT_REPLICATIONS
-    return 1 if workload.spread is None else _SPREAD_REPLICATIONS
-
-
-def _own_crossings(samples: dict[float, list[float]], level: float) -> Floats:
-    """Rate at which each replication's statistic crosses the level, by interpolation of its logarithm."""
-    rates = np.array(sorted(samples))
-    logs = np.log(np.array([samples[rate] for rate in rates]))
-    own = []
-    for column in np.maximum.accumulate(logs, axis=0).T:
-        own.append(float(np.interp(np.log(level), column, rates)))
-    return np.array(own)
-
-
-def _shifted(interval: tuple[float, float], by: float) -> tuple[float, float]:
-    """The interval around the pooled estimate; the replications' mean differs a little for quantiles."""
-    return (interval[0] + by, interval[1] + by)
-
-
-def _explain(scenario: Scenario, points: tuple[tuple[float, float], ...]) -> str:
-    objective = f"{scenario.slo.statistic} TTFT <= {scenario.slo.ttft:g} s"
-    rate, value = points[0]
-    if value > scenario.slo.ttft:
-        return f"{scenario.source}: {objective} is missed at every rate: {value:.3g} s even at {rate:.3g} requests/s"
-    rate, value = points[-1]
-    return (
-        f"{scenario.source}: {objective} is met at every rate looked at, up to {rate:.4g} requests/s ({value:.3g} s): "
-        "the run is too short to saturate; raise workload.duration"
-    )
+    length = check_horizon(scenario, horizon, engine)
+    if engine == "graph":
+        return capacity_of_runs(scenario, replications, tolerance or 0.005, progress)
+    if replications is not None:
+        remedy = "it draws nothing: leave them out, or give --engine graph"
+        raise InputError("--replications", "", "are not for engine 'queueing'", remedy)
+    return capacity_of_law(scenario, length, tolerance or 1e-4, progress, prepared)

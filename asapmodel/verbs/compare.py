@@ -10,7 +10,8 @@ from asapmodel.errors import InputError
 from asapmodel.result import Capacity, Result
 from asapmodel.scenario import Scenario
 from asapmodel.verbs.capacity import capacity
-from asapmodel.verbs.evaluate import evaluate, prepare
+from asapmodel.verbs.evaluate import answer, check_rate, prepare
+from asapmodel.verbs.prepared import DEFAULT_ENGINE, check_engine, check_horizon
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +51,7 @@ class Comparison:
                 "gain": one.slo_throughput_rps / self.capacities[0].slo_throughput_rps,
                 "stability_limit_rps": one.stability_limit_rps,
                 "limited_by": one.limited_by,
+                "bottleneck": one.bottleneck,
             }
             for results in self.results:
                 row[f"ttft_mean_s_at_{results[k].rate_rps:g}"] = results[k].ttft.mean_s
@@ -76,19 +78,21 @@ def check_same_workload(scenarios: Sequence[Scenario]) -> None:
 def compare(
     scenarios: Sequence[Scenario],
     rates: Sequence[float] = (),
-    engine: str = "graph",
+    engine: str = DEFAULT_ENGINE,
     replications: int | None = None,
     progress: Callable[[str], None] | None = None,
+    horizon: float | str | None = None,
 ) -> Comparison:
-    """Compare scenarios on the same request sequences.
+    """Compare scenarios under the same traffic; with the graph engine on the same request sequences.
 
     Parameters
     ----------
     scenarios : sequence of Scenario
         At least one; same `[workload]` and `[slo]`.
     rates : sequence of float
-        Rates to evaluate besides the SLO throughput; none by default.
-    engine, replications, progress
+        Rates to evaluate besides the SLO throughput; none by default. Results are as those of `sweep`: NaN where a
+        system has no stationary law.
+    engine, replications, progress, horizon
         See `capacity`.
 
     Raises
@@ -101,14 +105,15 @@ def compare(
     if not scenarios:
         raise InputError("compare", "", "no scenario given", "name at least one")
     check_same_workload(scenarios)
+    check_engine(engine)
+    speeds = [check_rate(rate) for rate in rates]
+    lengths = [check_horizon(scenario, horizon, engine) for scenario in scenarios]
+    prepared = [prepare(scenario) for scenario in scenarios]
     capacities = []
-    for scenario in scenarios:
+    for scenario, ready in zip(scenarios, prepared, strict=True):
         if progress is not None:
             progress(f"SLO throughput of {scenario.name}")
-        capacities.append(capacity(scenario, engine, replications))
-    prepared = [prepare(scenario) for scenario in scenarios]
-    results = tuple(
-        tuple(evaluate(scenario, rate, engine, ready) for scenario, ready in zip(scenarios, prepared, strict=True))
-        for rate in rates
-    )
+        capacities.append(capacity(scenario, engine, replications, horizon=horizon, prepared=ready))
+    asked = list(zip(scenarios, prepared, lengths, strict=True))
+    results = tuple(tuple(answer(one, rate, engine, ready, length) for one, ready, length in asked) for rate in speeds)
     return Comparison(tuple(capacities), results)

@@ -1,75 +1,50 @@
 """`evaluate`: TTFT, utilisation and bottleneck of one scenario at one rate."""
 
-from dataclasses import dataclass
-from functools import cached_property
+import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asapmodel import summary
-from asapmodel.costing import Costing, layer_costs
-from asapmodel.engines.graph import Run, run
-from asapmodel.errors import InputError
+from asapmodel.engines.analysis import ByLength, Point, TtftLaw
+from asapmodel.errors import InputError, NoAnswer
 from asapmodel.result import Result
 from asapmodel.scenario import Scenario
-from asapmodel.systems.arrays import Requests
-from asapmodel.workload import Traffic
+from asapmodel.verbs.prepared import (
+    DEFAULT_ENGINE,
+    ENGINES,
+    Prepared,
+    check_engine,
+    check_horizon,
+    prepare,
+    saturation_throughput,
+)
 
-__all__ = ["ENGINES", "Prepared", "check_engine", "evaluate", "prepare", "saturation_throughput"]
+__all__ = [
+    "ENGINES",
+    "Prepared",
+    "answer",
+    "check_engine",
+    "check_rate",
+    "evaluate",
+    "law_name",
+    "prepare",
+    "saturation_throughput",
+]
 
-ENGINES = ("graph",)
-"""Engines this version has."""
-
-_BACKLOG = {"sync": 50_000, "asap": 8_000}
-"""Drawn requests in the saturated run: 1 to 3 % (standard deviation) on the throughput, in up to a quarter second."""
-
-
-def check_engine(engine: str) -> None:
-    """Refuse an engine that does not exist.
-
-    Raises
-    ------
-    InputError
-        Names the engines there are.
-    """
-    if engine not in ENGINES:
-        raise InputError("--engine", "", f"no engine '{engine}'", f"give one of: {', '.join(ENGINES)}")
-
-
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A scenario with everything that does not depend on the rate."""
-
-    scenario: Scenario
-    costing: Costing
-    traffic: Traffic
-
-    def requests(self, rate: float) -> Requests:
-        """Requests at a rate."""
-        return self.traffic.at(rate)
-
-    def run(self, requests: Requests) -> Run:
-        """Run a request sequence."""
-        return run(self.scenario.layout, self.scenario.policy, self.costing.costs, requests)
-
-    @cached_property
-    def saturation_rps(self) -> float:
-        """Rate at which the system serves when prompts of this traffic all wait from the start, requests/s."""
-        return saturation_throughput(self, self.traffic.backlog(_BACKLOG[self.scenario.layout.kind]))
-
-    def ttft(self, rate: float) -> NDArray[np.float64]:
-        """TTFT of every request at a rate, seconds."""
-        requests = self.requests(rate)
-        return self.run(requests).outcome.end - requests.arrival + self.costing.costs.request_latency
-
-
-def prepare(scenario: Scenario, seed: int | None = None, costing: Costing | None = None) -> Prepared:
-    """Evaluate cost models and draw the traffic once for all rates."""
-    return Prepared(scenario, costing or layer_costs(scenario), Traffic(scenario.workload, seed))
+_NAN = np.full(2, np.nan)
+_NOTHING = Point(
+    math.nan, TtftLaw(_NAN, np.array([0.0, 1.0]), math.nan, math.nan), math.nan, math.nan, math.nan, {}, math.nan,
+    math.nan, ByLength(_NAN, _NAN, _NAN, _NAN),
+)  # fmt: skip
+"""Stands for the operating point that does not exist."""
 
 
 def evaluate(
-    scenario: Scenario, rate: float | None = None, engine: str = "graph", prepared: Prepared | None = None
+    scenario: Scenario,
+    rate: float | None = None,
+    engine: str = DEFAULT_ENGINE,
+    prepared: Prepared | None = None,
+    horizon: float | str | None = None,
 ) -> Result:
     """Evaluate a scenario at one rate.
 
@@ -80,70 +55,128 @@ def evaluate(
     rate : float, optional
         Requests per second; default the workload's rate, or the recorded rate of a replayed trace.
     engine : str
-        ``"graph"``: the timed event graph of a concrete request sequence, drawn with the workload's seed.
+        ``"queueing"``: the stationary law of TTFT, without random numbers; an approximation (errors in
+        `docs/engines.md`). ``"graph"``: the timed event graph of a concrete request sequence, drawn with the
+        workload's seed, exactly; it has the noise of one run.
     prepared : Prepared, optional
         Result of `prepare(scenario)`, to share it between rates.
+    horizon : float or str, optional
+        Queueing engine: the law of a run of that length that starts empty, in place of the stationary one; seconds, or
+        text with a unit. Default the workload's.
 
     Returns
     -------
     Result
-        `stable` says whether the rate is below the saturation throughput; a finite run above it is answered as it
-        is, and its TTFT grows with its length.
+        `law` says what the numbers are of, `stable` whether the rate is below the stability limit. Above it a finite
+        run (`horizon`, or the graph engine) is answered as it is, and its TTFT grows with its length.
 
     Raises
     ------
+    NoAnswer
+        If no stationary law exists: the rate is not below the stability limit.
     InputError
         If there is no rate, the engine does not exist, or the layout does not fit the devices.
     """
     check_engine(engine)
+    length = check_horizon(scenario, horizon, engine)
+    if rate is not None:  # a mistake is found before the work
+        check_rate(rate)
     ready = prepared or prepare(scenario)
-    speed = _rate(scenario, rate, ready.traffic)
-    requests = ready.requests(speed)
-    done = ready.run(requests)
-    records = summary.make_records(done, requests, ready.costing.costs.request_latency)
-    elapsed = max(done.makespan_s - float(requests.arrival[0]), np.finfo(float).tiny)
+    speed = _rate(scenario, rate, ready)
+    result = answer(scenario, speed, engine, ready, length)
+    if engine == "queueing" and length is None and not result.stable:
+        raise NoAnswer(
+            f"{scenario.source}: {speed:g} requests/s is not below the stability limit, "
+            f"{result.saturation_rps:.3g} requests/s, set by {result.bottleneck.replace('_', ' ')}: queues would grow "
+            "without end; give a lower rate, or --horizon 300s for the TTFT of a run of that length"
+        )
+    return result
+
+
+def answer(scenario: Scenario, rate: float, engine: str, ready: Prepared, horizon: float | None) -> Result:
+    """Evaluate at a rate, with NaN for every time where there is no stationary law."""
+    if engine == "graph":
+        return _run(scenario, rate, ready)
+    found = ready.point(rate, horizon)
+    point = found or _NOTHING
     return Result(
         engine=engine,
         scenario=scenario.name,
         system=scenario.layout.kind,
-        rate_rps=speed,
+        rate_rps=rate,
+        law=law_name(horizon),
+        requests=None,
+        duration_s=None,
+        stable=found is not None and rate < ready.analysis.saturation_rps,
+        saturation_rps=ready.analysis.saturation_rps,
+        ttft=summary.law_ttft(point.ttft),
+        slo=summary.law_slo(point.ttft, scenario.slo),
+        parts=summary.law_parts(point),
+        utilisation=dict(point.utilisation),
+        bottleneck=summary.bottleneck(scenario.layout, point.utilisation) if found else ready.limit_bottleneck,
+        batches=None,
+        batch_tokens_mean=point.batch_tokens_mean,
+        barrier_waste=point.barrier_waste,
+        assumptions=ready.law_assumptions,
+        by_length=point.by_length if found else None,
+        distribution=point.ttft if found else None,
+    )
+
+
+def law_name(seconds: float | None) -> str:
+    """``"stationary"``, or the length of the run that a law is of."""
+    return "stationary" if seconds is None else f"run of {seconds:g} s"
+
+
+def _run(scenario: Scenario, rate: float, ready: Prepared) -> Result:
+    """One run of the graph engine."""
+    requests = ready.requests(rate)
+    done = ready.run(requests)
+    records = summary.make_records(done, requests, ready.costing.costs.request_latency)
+    elapsed = max(done.makespan_s - float(requests.arrival[0]), np.finfo(float).tiny)
+    duration = scenario.workload.duration
+    return Result(
+        engine="graph",
+        scenario=scenario.name,
+        system=scenario.layout.kind,
+        rate_rps=rate,
+        law="run of the whole trace" if duration is None else law_name(duration),
         requests=len(requests.arrival),
         duration_s=float(done.makespan_s),
-        stable=speed < ready.saturation_rps,
+        stable=rate < ready.saturation_rps,
         saturation_rps=ready.saturation_rps,
         ttft=summary.ttft(records.ttft_s),
         slo=summary.slo(records.ttft_s, scenario.slo),
         parts=summary.parts(records),
         utilisation=summary.utilisation(done, elapsed),
-        bottleneck=summary.bottleneck(scenario.layout, done),
+        bottleneck=summary.bottleneck(scenario.layout, done.busy_s),
         batches=done.batches,
         batch_tokens_mean=done.batch_tokens / done.batches,
         barrier_waste=done.barrier_waste,
         assumptions=ready.costing.assumptions,
+        by_length=summary.by_length(records),
+        distribution=summary.empirical_law(records.ttft_s),
         records=records,
     )
 
 
-def _rate(scenario: Scenario, rate: float | None, traffic: Traffic) -> float:
+def check_rate(rate: float) -> float:
+    """Return a rate, requests/s, if it is a positive number.
+
+    Raises
+    ------
+    InputError
+        If not.
+    """
+    if not 0 < rate < math.inf:
+        raise InputError("--rate", "", f"is {rate:g}", "give a positive number of requests per second")
+    return float(rate)
+
+
+def _rate(scenario: Scenario, rate: float | None, ready: Prepared) -> float:
     speed = rate if rate is not None else scenario.workload.rate
     if speed is None:
-        speed = traffic.natural_rate
+        speed = ready.traffic.natural_rate
     if speed is None:
         raise InputError(scenario.source, "workload.rate", "is missing", "give it, or --rate")
-    if not 0 < speed < float("inf"):
-        raise InputError("--rate", "", f"is {speed:g}", "give a positive number of requests per second")
-    return float(speed)
-
-
-def saturation_throughput(ready: Prepared, waiting: Requests) -> float:
-    """Rate at which the system serves prompts that all wait from the start, requests/s.
-
-    Measured between the 10th and 90th percentile of completions, so that filling and emptying do not count; with
-    fewer than 50 requests over the whole run.
-    """
-    count = len(waiting.arrival)
-    ends = np.sort(ready.run(waiting).outcome.end)
-    if count < 50:
-        return count / float(ends[-1])
-    first, last = int(0.1 * count), int(0.9 * count)
-    return (last - first) / float(ends[last] - ends[first])
+    return check_rate(speed)

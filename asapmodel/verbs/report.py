@@ -6,7 +6,7 @@ from pathlib import Path
 from asapmodel.errors import InputError
 from asapmodel.files import check_writable, write_text_atomically
 from asapmodel.scenario import Scenario
-from asapmodel.verbs.evaluate import check_engine
+from asapmodel.verbs.prepared import DEFAULT_ENGINE, check_engine, check_horizon
 
 __all__ = ["report"]
 
@@ -16,8 +16,10 @@ def report(
     path: str | Path,
     *,
     force: bool = False,
-    engine: str = "graph",
+    engine: str = DEFAULT_ENGINE,
     progress: Callable[[str], None] | None = None,
+    horizon: float | str | None = None,
+    graph_points: bool = False,
 ) -> Path:
     """Write a report on scenarios.
 
@@ -36,6 +38,10 @@ def report(
         See `asapmodel.verbs.evaluate.evaluate`.
     progress : callable, optional
         Called with a line of text as work proceeds.
+    horizon : float or str, optional
+        Queueing engine: see `evaluate`.
+    graph_points : bool
+        Whether to put points of the graph engine, with 95 % intervals, beside the queueing engine's curves.
 
     Returns
     -------
@@ -52,11 +58,16 @@ def report(
     if not scenarios:
         raise InputError("report", "", "no scenario given", "name at least one")
     check_engine(engine)
+    if graph_points and engine == "graph":
+        raise InputError("--graph-points", "", "are there with engine 'graph'", "leave out one of the two")
+    lengths = [check_horizon(scenario, horizon, engine) for scenario in scenarios]
     check_writable(path, force)
     # Needs the drawing libraries, which a mistake in the arguments should not wait for.
     from asapmodel.html.data import collect
     from asapmodel.html.page import page
 
-    text = page(collect(scenarios, engine, progress), engine)
+    if horizon is not None:  # as if the scenarios said so, which the page shows
+        scenarios = [one.replace(horizon=length) for one, length in zip(scenarios, lengths, strict=True)]
+    text = page(collect(scenarios, engine, progress, graph_points), engine)
     write_text_atomically(path, text, force)
     return Path(path)

@@ -26,6 +26,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 EVALUATE = ("evaluate", "paper-asap")
 RATE = (*EVALUATE, "--rate", "4")
+NO_ENGINE = "--engine: no engine 'x'; give one of: queueing, graph"
 
 
 @pytest.mark.parametrize(
@@ -46,10 +47,20 @@ RATE = (*EVALUATE, "--rate", "4")
         (("evaluate", "paper-asp", "--rate", "4"), "paper-asp: no such file or shipped scenario; give a file or"),
         (("list", "model"), "list: no kind 'model' in the catalogue; give one of models, devices,"),
         (("compare", "paper-asap", "trace-asap"), "<trace-asap>: workload: differs from that of <paper-asap>; give"),
-        ((*RATE, "--engine", "queueing"), "--engine: no engine 'queueing'; give one of: graph"),
-        (("capacity", "paper-asap", "--engine", "x"), "--engine: no engine 'x'; give one of: graph"),
-        (("sweep", "paper-asap", "--rates", "1", "--engine", "x"), "--engine: no engine 'x'; give one of: graph"),
-        (("report", "paper-asap", "-o", "r.html", "--engine", "x"), "--engine: no engine 'x'; give one of: graph"),
+        ((*RATE, "--engine", "x"), NO_ENGINE),
+        ((*RATE, "--engine", "x", "--requests", "r.csv"), NO_ENGINE),
+        (("capacity", "paper-asap", "--engine", "x"), NO_ENGINE),
+        (("compare", "paper-asap", "--engine", "x"), NO_ENGINE),
+        (("sweep", "paper-asap", "--rates", "1", "--engine", "x"), NO_ENGINE),
+        (("report", "paper-asap", "-o", "r.html", "--engine", "x"), NO_ENGINE),
+        ((*RATE, "--requests", "r.csv"), "--requests: engine 'queueing' has no requests; its answer is a law: give"),
+        (("capacity", "paper-asap", "--replications", "2"), "--replications: are not for engine 'queueing'; it draws"),
+        (("compare", "paper-asap", "--replications", "2"), "--replications: are not for engine 'queueing'; it draws"),
+        ((*RATE, "--engine", "graph", "--horizon", "9s"), "--horizon: is not for engine 'graph'; a run of the graph"),
+        (
+            ("report", "paper-asap", "-o", "r.html", "--engine", "graph", "--graph-points"),
+            "--graph-points: are there with engine 'graph'; leave out one of the two",
+        ),
     ],
 )
 def test_usage(capsys: Captured, arguments: tuple[str, ...], message: str) -> None:
@@ -63,6 +74,29 @@ def test_rate(capsys: Captured, rate: str) -> None:
     answer = ask(capsys, *EVALUATE, "--rate", rate)
     assert answer.status == 2
     assert answer.error == f"--rate: is '{rate}'; give a positive number of requests per second"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("-3", "is -3.0; give a time greater than 0"),
+        ("0s", "is 0.0; give a time greater than 0"),
+        ("nan", "is nan, not a finite time; give seconds"),
+        ("inf", "is inf, not a finite time; give seconds"),
+        ("", "'' is not a time; give seconds"),
+        ("long", "'long' is not a time; give seconds"),
+        ("3 parsec", "'3 parsec' has the unknown unit 'parsec'; give seconds"),
+        ("5 GB", "'5 GB' is a size, not a time; give seconds"),
+    ],
+)
+def test_horizon(capsys: Captured, tmp_path: Path, text: str, message: str) -> None:
+    out = str(tmp_path / "r.html")
+    for command in (RATE, ("capacity", "paper-asap"), ("compare", "paper-asap"), ("report", "paper-asap", "-o", out)):
+        answer = ask(capsys, *command, f"--horizon={text}")
+        assert answer.status == 2
+        assert answer.error.startswith(f"--horizon: {message}")
+    answer = ask(capsys, "sweep", "paper-asap", "--rates", "1", f"--horizon={text}")
+    assert answer.error.startswith(f"--horizon: {message}")
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "1.5", "many", "", "9" * 5000])
@@ -101,6 +135,8 @@ def test_rates_are_inclusive_and_plain() -> None:
         ("D=nan", "--set: system.D: is nan; give a whole number"),
         ("D=eight", "--set: system.D: is 'eight'; give a whole number"),
         ("batch_window=1 GB", "--set: policy.batch_window: '1 GB' is a size, not a time; give seconds"),
+        ("horizon=-5 s", "--set: workload.horizon: is '-5 s'; give a number greater than 0"),
+        ("horizon=5 m", "--set: workload.horizon: '5 m' has the unknown unit 'm'; give seconds"),
         ("slo.ttft=nan", "--set: slo.ttft: is nan, not a finite time; give seconds"),
         ("D=400", "--set: system: needs 1616 devices, the cluster has 768; lower D, T or E"),
         ("E=2", "<paper-asap>: system: D4 T4 E2 needs "),

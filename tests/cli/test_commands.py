@@ -10,10 +10,19 @@ import pytest
 import asapmodel as am
 from asapmodel.cli import main
 from asapmodel.cli.output import print_json
+from asapmodel.engines import queueing
 from tests.cli.helpers import SCENARIO, ask, process
+from tests.verbs import stand_in
 
 Captured = pytest.CaptureFixture[str]
+GRAPH = ("--engine", "graph")
 COMMANDS = ("evaluate", "capacity", "compare", "sweep", "report", "list", "show")
+
+
+@pytest.fixture(autouse=True)
+def single_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process the queueing engine is an M/M/1 queue that serves 10 requests/s."""
+    monkeypatch.setattr(queueing, "analyse", stand_in.analyse)
 
 
 @pytest.fixture
@@ -23,17 +32,23 @@ def scenario(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_evaluate_json_as_a_process_prints_one_object_and_nothing_else() -> None:
-    answer = process(["evaluate", "paper-asap", "--rate", "4", "--engine", "graph", "--json"])
+KEYS = "engine rate_rps law requests stable ttft slo parts utilisation bottleneck by_length"
+
+
+@pytest.mark.parametrize("engine", ["queueing", "graph", None])
+def test_evaluate_json_as_a_process_prints_one_object_and_nothing_else(engine: str | None) -> None:
+    chosen = () if engine is None else ("--engine", engine)
+    answer = process(["evaluate", "paper-asap", "--rate", "4", *chosen, "--json"])
     assert (answer.status, answer.err) == (0, "")
     result = json.loads(answer.out)
-    keys = "engine rate_rps requests stable ttft slo parts utilisation bottleneck"
-    assert set(keys.split()) <= result.keys()
+    assert set(KEYS.split()) <= result.keys()
     assert result["ttft"].keys() >= {"mean_s", "std_s", "p50_s", "p90_s", "p95_s", "p99_s"}
     assert result["slo"].keys() >= {"ttft_s", "statistic", "met", "attainment"}
     assert result["parts"].keys() == {"queueing_s", "kernel_s", "waiting_s"}
     assert result["utilisation"].keys() >= {"attention", "moe"}
-    assert (result["engine"], result["rate_rps"], result["stable"]) == ("graph", 4.0, True)
+    assert (result["engine"], result["rate_rps"], result["stable"]) == (engine or "queueing", 4.0, True)
+    assert result["law"] == ("run of 300 s" if engine == "graph" else "stationary")
+    assert (result["requests"] is None) == (engine != "graph")
     assert {one["kind"] for one in result["assumptions"]} >= {"stated", "measured", "assumed"}
 
 
@@ -69,9 +84,18 @@ def test_help(capsys: Captured, command: str) -> None:
 
 
 def test_the_answer_is_the_verb_s(capsys: Captured, scenario: str) -> None:
-    answer = ask(capsys, "evaluate", scenario, "--set", "D=3", "--set", 'policy.batch_window="0.1 s"', "--json")
+    changes = ("--set", "D=3", "--set", 'policy.batch_window="0.1 s"', "--json")
     variant = am.Scenario.load(scenario).replace(D=3, batch_window=0.1)
-    assert json.loads(answer.out) == json.loads(json.dumps(am.evaluate(variant).to_dict()))
+    for engine in ("queueing", "graph"):
+        answer = ask(capsys, "evaluate", scenario, *changes, "--engine", engine)
+        assert json.loads(answer.out) == json.loads(json.dumps(am.evaluate(variant, engine=engine).to_dict()))
+
+
+def test_the_distribution_is_there_when_asked(capsys: Captured, scenario: str) -> None:
+    found = json.loads(ask(capsys, "evaluate", scenario, "--json", "--distribution").out)["distribution"]
+    assert found["cdf"][-1] == 1.0
+    assert len(found["time_s"]) == len(found["cdf"])
+    assert "distribution" not in json.loads(ask(capsys, "evaluate", scenario, "--json").out)
 
 
 @pytest.mark.parametrize("text", ["policy.batch_window=0.1 s", "batch_window=0.1", "policy.batch_window = '100 ms'"])
@@ -79,55 +103,98 @@ def test_set_reads_toml_or_plain_text(capsys: Captured, scenario: str, text: str
     assert re.search(r"batch_window +0\.1\b", ask(capsys, "show", scenario, "--set", text).out)
 
 
-def test_evaluate_in_words(capsys: Captured, scenario: str) -> None:
-    answer = ask(capsys, "evaluate", scenario)
+@pytest.mark.parametrize("engine", ["queueing", "graph"])
+def test_evaluate_in_words(capsys: Captured, scenario: str, engine: str) -> None:
+    answer = ask(capsys, "evaluate", scenario, "--engine", engine)
     assert (answer.status, answer.err) == (0, "")
-    for text in ("TTFT (s)", "95 % interval", "p99", "own batches alone", "busy (%)", "Bottleneck:", "stated"):
+    for text in ("TTFT (s)", "p99", "own batches alone", "busy (%)", "Bottleneck:", "stated", f"engine {engine}"):
         assert text in answer.out
+    assert ("95 % interval" in answer.out) == (engine == "graph")
+    assert ("stationary law" in answer.out) == (engine == "queueing")
     assert "above what the system can serve" not in answer.out
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
-def test_a_rate_beyond_capacity_is_said_in_words(capsys: Captured, scenario: str) -> None:
-    answer = ask(capsys, "evaluate", scenario, "--rate", "200")
+@pytest.mark.parametrize(
+    ("arguments", "run"),
+    [(GRAPH, "a 30 s run"), (("--horizon", "2 min"), "a 120 s run"), (("--horizon", "9"), "a 9 s")],
+)
+def test_a_finite_run_beyond_capacity_is_said_in_words(
+    capsys: Captured, scenario: str, arguments: tuple[str, ...], run: str
+) -> None:
+    answer = ask(capsys, "evaluate", scenario, "--rate", "200", *arguments)
     assert answer.status == 0
     words = " ".join(answer.out.split())
     assert "Rate 200 is above what the system can serve (" in words
-    assert "requests/s): the queue grows for as long as the run lasts; TTFT of a 30 s run is shown." in words
-    assert not json.loads(ask(capsys, "evaluate", scenario, "--rate", "200", "--json").out)["stable"]
+    assert f"requests/s): the queue grows for as long as the run lasts; TTFT of {run}" in words
+    assert not json.loads(ask(capsys, "evaluate", scenario, "--rate", "200", *arguments, "--json").out)["stable"]
 
 
-def test_capacity(capsys: Captured, scenario: str) -> None:
-    answer = ask(capsys, "capacity", scenario, "--replications", "2", "--json")
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_a_stationary_law_beyond_capacity_is_no_answer(
+    capsys: Captured, scenario: str, as_json: tuple[str, ...]
+) -> None:
+    answer = ask(capsys, "evaluate", scenario, "--rate", "10", *as_json)
+    assert answer.status == 1
+    assert "10 requests/s is not below the stability limit, 10 requests/s, set by attention" in answer.error
+
+
+def test_capacity_of_runs(capsys: Captured, scenario: str) -> None:
+    answer = ask(capsys, "capacity", scenario, *GRAPH, "--replications", "2", "--json")
     assert (answer.status, answer.err) == (0, "")
     found = json.loads(answer.out)
     low, high = found["bracket_rps"]
     assert low <= found["slo_throughput_rps"] <= high
     assert found["limited_by"]
     assert found["replications"] == 2
-    words = ask(capsys, "capacity", scenario, "--replications", "2").out
+    words = ask(capsys, "capacity", scenario, *GRAPH, "--replications", "2").out
     for text in ("SLO throughput", "95 % interval", "bracket", "per device", "Stability limit", "Limited by:"):
         assert text in words
 
 
-def test_no_answer_is_status_1_and_one_line(capsys: Captured, scenario: str) -> None:
-    slow = ("--set", "slo.ttft=1 ms", "--set", "duration=600 s", "--replications", "1")
-    answer = ask(capsys, "capacity", scenario, *slow)
+def test_capacity_of_the_law(capsys: Captured, scenario: str) -> None:
+    answer = ask(capsys, "capacity", scenario, "--json")
+    assert (answer.status, answer.err) == (0, "")
+    found = json.loads(answer.out)
+    assert found["slo_throughput_rps"] == pytest.approx(9.8, rel=1e-3)
+    assert (found["engine"], found["law"], found["interval_rps"]) == ("queueing", "stationary", None)
+    words = ask(capsys, "capacity", scenario).out
+    for text in ("stationary law", "SLO throughput", "per device", "Stability limit", "Limited by: attention."):
+        assert text in words
+    for text in ("interval", "bracket", "replication"):
+        assert text not in words
+    words = " ".join(ask(capsys, "capacity", scenario, "--set", "ttft=1 h").out.split())
+    assert "Limited by: stability, which attention sets. The objective is still met at 99.9 % of the limit." in words
+
+
+@pytest.mark.parametrize("arguments", [(), (*GRAPH, "--set", "duration=600 s", "--replications", "1")])
+def test_no_answer_is_status_1_and_one_line(capsys: Captured, scenario: str, arguments: tuple[str, ...]) -> None:
+    answer = ask(capsys, "capacity", scenario, "--set", "slo.ttft=1 ms", *arguments)
     assert answer.status == 1
     assert "is missed at every rate" in answer.error
 
 
-def test_compare(capsys: Captured, scenario: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("engine", "texts"),
+    [
+        (("--engine", "queueing"), ("stable below", "-*", "* at or above the stability limit: no stationary TTFT")),
+        (("--horizon", "60s"), ("stable below", "* above what the system can serve")),
+        ((*GRAPH, "--replications", "1"), ("95 % interval", "* above what the system can serve")),
+    ],
+)
+def test_compare(
+    capsys: Captured, scenario: str, tmp_path: Path, engine: tuple[str, ...], texts: tuple[str, ...]
+) -> None:
     other = tmp_path / "other.toml"
     other.write_text(SCENARIO.replace("D = 2", "D = 3"))
-    arguments = ("compare", scenario, str(other), "--rates", "1,200", "--replications", "1")
+    arguments = ("compare", scenario, str(other), "--rates", "1,200", *engine)
     found = json.loads(ask(capsys, *arguments, "--json").out)
     assert [one["scenario"] for one in found["capacity"]] == ["mine", "other"]
     assert [[one["rate_rps"] for one in row] for row in found["evaluate"]] == [[1.0, 1.0], [200.0, 200.0]]
     words = ask(capsys, *arguments).out
     assert max(map(len, words.splitlines())) <= 80
     words = " ".join(words.split())
-    for text in ("mine", "other", "D2 T4 E16", "gain", "Mean TTFT (s)", "* above what the system can serve"):
+    for text in ("mine", "other", "D2 T4 E16", "gain", "Mean TTFT (s)", *texts):
         assert text in words
 
 
@@ -141,8 +208,19 @@ def test_sweep(capsys: Captured, scenario: str, tmp_path: Path) -> None:
     assert {"engine", "scenario", "system", "assumptions"} <= found.keys()
     lines = out.read_text().splitlines()
     assert lines[0].startswith("scenario,system,rate_rps,requests,stable,ttft_mean_s")
+    assert lines[0].endswith(",engine,law")
     assert [line.split(",")[2] for line in lines[1:]] == ["1.0", "1.5", "2.0"]
-    assert len(ask(capsys, "sweep", scenario, "--rates", "1,200").out.splitlines()) >= 5
+    assert len(ask(capsys, "sweep", scenario, "--rates", "1,200", *GRAPH).out.splitlines()) >= 5
+
+
+def test_a_sweep_beyond_the_limit_has_rows_without_numbers(capsys: Captured, scenario: str) -> None:
+    answer = ask(capsys, "sweep", scenario, "--rates", "1,10,200")
+    assert answer.status == 0
+    assert "* at or above the stability limit: no stationary TTFT" in answer.out
+    assert re.search(r"^200\* +- +- +- +- +missed +- +attention", answer.out, re.MULTILINE)
+    found = json.loads(ask(capsys, "sweep", scenario, "--rates", "1,200", "--json").out)["results"]
+    assert [one["stable"] for one in found] == [True, False]
+    assert found[1]["ttft"]["mean_s"] is None
 
 
 def test_report(capsys: Captured, scenario: str, tmp_path: Path) -> None:

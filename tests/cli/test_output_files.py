@@ -26,8 +26,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def commands(out: str) -> list[tuple[str, ...]]:
     return [
-        ("evaluate", "mine.toml", "--requests", out),
-        ("sweep", "mine.toml", "--rates", "1", "-o", out),
+        ("evaluate", "mine.toml", "--engine", "graph", "--requests", out),
+        ("sweep", "mine.toml", "--rates", "1", "--engine", "graph", "-o", out),
         ("report", "mine.toml", "-o", out),
     ]
 
@@ -64,7 +64,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(capsys: Captu
 
 @pytest.mark.parametrize("name", ["r.csv", "r.csv.gz"])
 def test_requests_read_back_as_a_trace(capsys: Captured, folder: Path, name: str) -> None:
-    assert ask(capsys, "evaluate", "mine.toml", "--requests", name).status == 0
+    assert ask(capsys, "evaluate", "mine.toml", "--engine", "graph", "--requests", name).status == 0
     data = (folder / name).read_bytes()
     lines = (gzip.decompress(data) if name.endswith(".gz") else data).decode().splitlines()
     assert lines[0] == "arrival_s,prompt_tokens,cached_tokens,start_s,end_s,ttft_s"
@@ -76,7 +76,7 @@ def test_requests_read_back_as_a_trace(capsys: Captured, folder: Path, name: str
     assert np.allclose(ttft, end - trace.arrival_s, rtol=1e-12)
     # Replaying what was written gives the same system the same work.
     (folder / "again.toml").write_text(SCENARIO.partition("[workload]")[0] + f'[workload]\ntrace = "{name}"\n')
-    assert ask(capsys, "evaluate", "again.toml", "--requests", "again.csv").status == 0
+    assert ask(capsys, "evaluate", "again.toml", "--engine", "graph", "--requests", "again.csv").status == 0
     assert np.allclose(np.diff(read_trace("again.csv").arrival_s), np.diff(trace.arrival_s))
 
 
@@ -148,8 +148,8 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("sweep", "paper-asap", "--rates", "1:24:0.01", "-o", "out.csv"),
-        ("report", "paper-asap", "trace-asap", "-o", "out.html"),
+        ("sweep", "paper-asap", "--rates", "1:24:0.01", "--engine", "graph", "-o", "out.csv"),
+        ("report", "paper-asap", "trace-asap", "--engine", "graph", "-o", "out.html"),
     ],
 )
 def test_ctrl_c_leaves_nothing_and_says_so(tmp_path: Path, arguments: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Evaluate, sweep, capacity and compare: what they promise, on quick scenarios and on limits that are known."""
+"""Verbs with the graph engine: what they promise, on quick scenarios and on limits that are known."""
 
 import math
 
@@ -10,6 +10,7 @@ from asapmodel.costing import layer_costs
 from asapmodel.errors import InputError, NoAnswer
 from asapmodel.verbs.evaluate import prepare, saturation_throughput
 
+GRAPH = "graph"
 QUICK = am.Scenario.load("paper-asap").replace(duration="30 s")
 
 # One group, one batch at a time, no transfers: a single server whose service time is known.
@@ -46,7 +47,7 @@ layers = 1
 def test_md1_mean_response(rho: float) -> None:
     """M/D/1: mean wait rho d / (2 (1 - rho)) (Pollaczek-Khinchine), service d = 0.1 s."""
     d = 0.1
-    values = [am.evaluate(SINGLE.replace(seed=seed), rate=rho / d).ttft.mean_s for seed in range(6)]
+    values = [am.evaluate(SINGLE.replace(seed=seed), rho / d, GRAPH).ttft.mean_s for seed in range(6)]
     exact = d + rho * d / (2 * (1 - rho))
     half = 3 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
     assert abs(float(np.mean(values)) - exact) < max(half, 0.002)
@@ -54,7 +55,7 @@ def test_md1_mean_response(rho: float) -> None:
 
 def test_md1_capacity() -> None:
     """Mean response 1 s at d = 0.1 s: rho = 2 (W - d)/(2 W - d) with W the response, 18/19."""
-    found = am.capacity(SINGLE.replace(duration="2000 s"), replications=6)
+    found = am.capacity(SINGLE.replace(duration="2000 s"), GRAPH, replications=6)
     exact = 10 * 18 / 19
     assert found.interval_rps is not None
     assert found.interval_rps[0] <= exact <= found.interval_rps[1]
@@ -65,7 +66,7 @@ def test_md1_capacity() -> None:
 
 def test_md1_chance_of_no_wait() -> None:
     """M/D/1 at rho 0.5: P(W = 0) = 0.5."""
-    result = am.evaluate(SINGLE, rate=5.0)
+    result = am.evaluate(SINGLE, 5.0, GRAPH)
     assert result.records is not None
     assert np.mean(result.records.ttft_s < 0.1 + 1e-9) == pytest.approx(0.5, abs=0.02)
     assert result.parts.kernel_s == pytest.approx(0.1)
@@ -73,7 +74,7 @@ def test_md1_chance_of_no_wait() -> None:
 
 
 def test_result_adds_up() -> None:
-    result = am.evaluate(QUICK, rate=6.0)
+    result = am.evaluate(QUICK, 6.0, GRAPH)
     records = result.records
     assert records is not None
     assert result.requests == len(records.arrival_s)
@@ -90,14 +91,20 @@ def test_result_adds_up() -> None:
         "ttft_s",
     ]
     assert all(0 <= value <= 1 for value in result.utilisation.values())
+    assert result.law == "run of 30 s"
+    assert result.distribution is not None
+    assert result.distribution.quantile(0.95) == pytest.approx(result.ttft.p95_s)
+    assert result.by_length is not None
+    assert result.by_length.weight.sum() == pytest.approx(1.0)
+    assert result.by_length.weight @ result.by_length.mean_s == pytest.approx(result.ttft.mean_s)
     assert {a.kind for a in result.assumptions} <= {"stated", "measured", "fitted", "assumed", "derived", "override"}
 
 
 def test_unstable_rate_is_said() -> None:
-    result = am.evaluate(QUICK, rate=60.0)
+    result = am.evaluate(QUICK, 60.0, GRAPH)
     assert not result.stable
     assert result.saturation_rps < 60
-    assert am.evaluate(QUICK, rate=2.0).stable
+    assert am.evaluate(QUICK, 2.0, GRAPH).stable
 
 
 def test_saturation_is_the_rate_of_a_backlog() -> None:
@@ -110,16 +117,16 @@ def test_saturation_is_the_rate_of_a_backlog() -> None:
 
 def test_sweep_is_monotone_and_shares_numbers() -> None:
     scenario = QUICK.replace(duration="300 s")
-    table = am.sweep(scenario, [4.0, 10.0, 16.0])
+    table = am.sweep(scenario, [4.0, 10.0, 16.0], GRAPH)
     assert list(table["rate_rps"]) == [4.0, 10.0, 16.0]
     assert list(table["requests"]) == sorted(table["requests"])
     assert list(table["ttft_mean_s"]) == sorted(table["ttft_mean_s"])
-    assert am.evaluate(scenario, 10.0).ttft.mean_s == table["ttft_mean_s"][1]
+    assert am.evaluate(scenario, 10.0, GRAPH).ttft.mean_s == table["ttft_mean_s"][1]
 
 
 def test_compare_needs_one_workload() -> None:
     sync = am.Scenario.load("paper-default").replace(duration="30 s")
-    found = am.compare([sync, QUICK], rates=[4.0], replications=2)
+    found = am.compare([sync, QUICK], [4.0], GRAPH, replications=2)
     table = found.table()
     assert list(table["system"]) == ["sync", "asap"]
     assert table["gain"][1] > 1
@@ -130,18 +137,18 @@ def test_compare_needs_one_workload() -> None:
 
 def test_questions_without_an_answer() -> None:
     with pytest.raises(NoAnswer, match="missed at every rate"):
-        am.capacity(QUICK.replace(**{"slo.ttft": "1 ms"}), replications=2)
-    with pytest.raises(InputError, match="no engine 'queueing'"):
-        am.evaluate(QUICK, rate=1.0, engine="queueing")
+        am.capacity(QUICK.replace(**{"slo.ttft": "1 ms"}), GRAPH, replications=2)
+    with pytest.raises(InputError, match="no engine 'steam'"):
+        am.evaluate(QUICK, rate=1.0, engine="steam")
     with pytest.raises(InputError, match="rate: is missing"):
-        am.evaluate(QUICK)
+        am.evaluate(QUICK, engine=GRAPH)
     with pytest.raises(InputError, match="positive number"):
-        am.evaluate(QUICK, rate=float("nan"))
+        am.evaluate(QUICK, float("nan"), GRAPH)
 
 
 def test_quantile_objective_is_harder() -> None:
-    mean = am.capacity(QUICK, replications=2)
-    tail = am.capacity(QUICK.replace(statistic="p99"), replications=2)
+    mean = am.capacity(QUICK, GRAPH, replications=2)
+    tail = am.capacity(QUICK.replace(statistic="p99"), GRAPH, replications=2)
     assert tail.statistic == "p99"
     assert tail.slo_throughput_rps < mean.slo_throughput_rps
 
@@ -173,7 +180,9 @@ def test_paper_order_of_systems_and_ablations() -> None:
         "chunked": am.Scenario.load("paper-chunked"),
         "default": am.Scenario.load("paper-default"),
     }
-    rps = {name: am.capacity(one, replications=4, tolerance=0.02).slo_throughput_rps for name, one in found.items()}
+    rps = {
+        name: am.capacity(one, GRAPH, replications=4, tolerance=0.02).slo_throughput_rps for name, one in found.items()
+    }
     for name in ("no super kernel", "no overlap", "no dual batch"):
         assert rps["asap"] > rps[name] > rps["chunked"]
     assert rps["chunked"] > rps["default"]
