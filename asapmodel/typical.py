@@ -1,10 +1,11 @@
 """Batches as a scheduler forms them when requests queue: the sizes at which cost laws are reduced."""
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.policy import Layout, Policy
-from asapmodel.systems.arrays import make_requests, policy_numbers
+from asapmodel.systems.arrays import PolicyNumbers, Requests, make_requests, policy_numbers
 from asapmodel.systems.batching import take_min_tokens
 
 __all__ = ["backlog_batches"]
@@ -51,10 +52,18 @@ def backlog_batches(layout: Layout, policy: Policy, lengths: NDArray[np.float64]
 
 def _length_aware(layout: Layout, policy: Policy, prompts: NDArray[np.int64]) -> NDArray[np.float64]:
     requests = make_requests(np.zeros(len(prompts)), prompts)
-    numbers = policy_numbers(layout, policy)
-    sizes: list[float] = []
+    sizes = np.zeros(len(prompts))
+    count = _cut(policy_numbers(layout, policy), requests, sizes)
+    return sizes[: max(count - 1, 1)]  # the last may be cut short by the end
+
+
+@njit(cache=True, nogil=True)
+def _cut(policy: PolicyNumbers, requests: Requests, sizes: NDArray[np.float64]) -> int:
+    """Tokens of successive batches of a backlog; return their number."""
     head = 0
-    while head < len(prompts):
-        head, n, _ = take_min_tokens(numbers, requests, head, len(prompts))
-        sizes.append(float(n))
-    return np.array(sizes[:-1] or sizes)  # the last may be cut short by the end
+    count = 0
+    while head < requests.prompt.shape[0]:
+        head, n, _ = take_min_tokens(policy, requests, head, requests.prompt.shape[0])
+        sizes[count] = n
+        count += 1
+    return count
