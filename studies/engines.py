@@ -36,13 +36,27 @@ TARGETS: dict[str, tuple[str, Callable[[Error], float], bool, tuple[float, float
 }
 """Quantity: what its truth must be known of, the error, whether above utilisation 0.8, targets of median and p95."""
 
+_PHASE = "one length in chunks: groups keep the phase in which they became busy, capacity depends on it"
+_SAMPLE = "sample: other walks of the same length scatter by {} %, around {} %"
+_RARE = "one prompt in hundreds stretches an iteration; other walks scatter by {} %, around {} %"
+_LIMIT = "stability limit off by {} %, every walk by {} %"
+
 WHY: dict[tuple[str, int], str] = {
-    ("development", 8): "one length in chunks: groups keep the phase in which they became busy, capacity depends on it",
-    (
-        "development",
-        128,
-    ): "one length in chunks: groups keep the phase in which they became busy, capacity depends on it",
+    ("development", 8): _PHASE,
+    ("development", 128): _PHASE,
     ("development", 143): "bistable: TTFT stays near 0.37 s or near 0.59 s for thousands of requests",
+    ("development", 145): _LIMIT.format("+11", "-12") + ": few lengths and groups lock into a periodic order",
+    ("development", 97): _LIMIT.format("+4", "-13"),
+    ("development", 75): _LIMIT.format("-1", "-8"),
+    ("development", 105): _SAMPLE.format(8, -6),
+    ("development", 30): _RARE.format(8, -18) + "; limit 1 % low",
+    ("development", 126): _RARE.format(5, -12) + "; limit 1 % low",
+    ("development", 96): _SAMPLE.format(5, -4),
+    ("held_out", 101): _LIMIT.format("+6", "-17"),
+    ("held_out", 111): _LIMIT.format("-1", "-16"),
+    ("held_out", 149): _SAMPLE.format(7, -4),
+    ("held_out", 138): _RARE.format(3, -7),
+    ("held_out", 102): _SAMPLE.format(4, 0),
 }
 """Case (seed, index) among the worst: why the engine is off there."""
 

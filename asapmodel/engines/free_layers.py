@@ -3,7 +3,7 @@
 A batch passes dozens of equal layers. What it loses to others in one of them it does not know in the next, so over its
 stay the losses average out, and its stay is nearly a function of who else is active: few layers, each as long as many,
 give the same stays. With `l` layers for `L` every duration of a layer is multiplied by `L / l`; a lone batch takes
-exactly as long as before, resources are asked for exactly as much work, and 24 task completions replace 366. What is
+exactly as long as before, resources are asked for exactly as much work, and 48 task completions replace 366. What is
 lost is grain: a batch joins, or starts behind a partner, at a boundary of a layer, which is now longer. Batches that
 start together (locked pairs) feel it most, and get more layers.
 
@@ -17,7 +17,7 @@ from asapmodel.policy import Policy
 
 __all__ = ["LAYERS", "LAYERS_LOCKED", "fewer_layers", "layers_of"]
 
-LAYERS, LAYERS_LOCKED = 4, 8
+LAYERS, LAYERS_LOCKED = 8, 12
 
 
 def layers_of(policy: Policy) -> int:

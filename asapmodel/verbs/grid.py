@@ -36,8 +36,8 @@ def grid(
 ) -> pd.DataFrame:
     """Evaluate every scenario at every rate, or at every share of its own stability limit.
 
-    What depends on the scenario alone (0.03 s for a synchronous system, up to 0.4 s for an asynchronous one) is done once
-    a scenario; then some 8,000 points a second, since nothing is built for a point but its row.
+    What depends on the scenario alone (0.03 s for a synchronous system, up to 0.4 s for an asynchronous one) is done
+    once a scenario; then some 8,000 points a second, since nothing is built for a point but its row.
 
     Parameters
     ----------
