@@ -52,6 +52,7 @@ WHY: dict[tuple[str, int], str] = {
     ("development", 30): _RARE.format(8, -18) + "; limit 1 % low",
     ("development", 126): _RARE.format(5, -12) + "; limit 1 % low",
     ("development", 96): _SAMPLE.format(5, -4),
+    ("held_out", 19): _LIMIT.format("+2", "-9"),
     ("held_out", 101): _LIMIT.format("+6", "-17"),
     ("held_out", 111): _LIMIT.format("-1", "-16"),
     ("held_out", 149): _SAMPLE.format(7, -4),
