@@ -90,28 +90,27 @@ def _run_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reque
 
 
 def _run_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Run:
-    outcome = new_outcome(len(requests.arrival))
-    queues = lockstep.new_group_queues(layout.D, requests)
-    numbers = policy_numbers(layout, policy)
-    lockstep.run_lockstep(
-        numbers, cost_array(costs, 0.0), costs.dense_layers, costs.moe_layers, requests, outcome, queues
+    times = np.zeros((len(requests.arrival), 3))
+    tally = lockstep.run_lockstep(
+        lockstep.coefficients(costs),
+        layout.D,
+        policy.chunk_tokens or policy.max_batch_tokens,
+        policy.chunk_tokens > 0,
+        policy.balance == "work",
+        policy.batch_window,
+        *requests,
+        times,
     )
-    tally = queues.tally
-    own = float(tally[lockstep.ATTENTION_OWN]) / layout.D
-    pace = float(tally[lockstep.ATTENTION_PACE])
+    engine, total, pace, transfers, experts, batches, tokens = tally.tolist()
+    own = total / layout.D
+    outcome = Outcome(*np.ascontiguousarray(times.T))
     return Run(
         outcome=outcome,
         makespan_s=float(outcome.end.max(initial=0.0)),
-        busy_s={
-            "attention": own,
-            "barrier": pace - own,
-            "transfers": float(tally[lockstep.TRANSFERS]),
-            "moe": float(tally[lockstep.EXPERTS]),
-            "engine": float(tally[lockstep.ENGINE]),
-        },
-        batches=int(tally[lockstep.BATCHES]),
-        batch_tokens=float(tally[lockstep.BATCH_TOKENS]),
-        tasks=int(tally[lockstep.BATCHES]) * (costs.layers + 5 * costs.moe_layers),
+        busy_s={"attention": own, "barrier": pace - own, "transfers": transfers, "moe": experts, "engine": engine},
+        batches=int(batches),
+        batch_tokens=tokens,
+        tasks=int(batches) * (costs.layers + 5 * costs.moe_layers),
         barrier_waste=1.0 - own / pace if pace > 0 else 0.0,
         log=new_log(),
     )

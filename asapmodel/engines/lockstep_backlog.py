@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
-from asapmodel.engines.lockstep_rules import coefficients, run_backlog
 from asapmodel.engines.walk_sequences import deck
+from asapmodel.systems.lockstep import coefficients, run_backlog
 
 __all__ = ["Backlog", "under_backlog"]
 

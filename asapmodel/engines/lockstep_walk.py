@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
-from asapmodel.engines.lockstep_rules import coefficients, run_rules
 from asapmodel.engines.walk_controls import make_controls, matched, moved, regress
 from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node
 from asapmodel.engines.walk_reference import wait_law
 from asapmodel.engines.walk_sequences import gamma_shape, prompt_rows, unit_gaps
+from asapmodel.systems.lockstep import coefficients, run_lockstep
 
 __all__ = ["lone_prompts", "node_at"]
 
@@ -37,7 +37,7 @@ def _run(problem: Problem, arrival: Floats, rows: Ints) -> tuple[Floats, Floats]
     """Run the system's own rules; return (start, end, own batches alone) by prompt, and the tally."""
     policy, cached = problem.policy, problem.prompts.cached[rows]
     out = np.zeros((len(rows), 3))
-    tally = run_rules(
+    tally = run_lockstep(
         coefficients(problem.costs),
         problem.layout.D,
         policy.chunk_tokens or policy.max_batch_tokens,

@@ -54,8 +54,6 @@ class PolicyNumbers(NamedTuple):
     exclusive_tokens: int
     batch_window: float
     locked: bool
-    chunk_tokens: int
-    balance_work: bool
 
 
 def make_requests(arrival: Floats, prompt: Ints, cached: Ints | None = None) -> Requests:
@@ -87,8 +85,6 @@ def policy_numbers(layout: Layout, policy: Policy) -> PolicyNumbers:
         exclusive_tokens=policy.exclusive_tokens,
         batch_window=float(policy.batch_window),
         locked=policy.pairing == "locked",
-        chunk_tokens=policy.chunk_tokens,
-        balance_work=policy.balance == "work",
     )
 
 

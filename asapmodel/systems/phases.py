@@ -2,9 +2,9 @@
 
 from numba import njit
 
-from asapmodel.systems.arrays import ATTENTION, COMBINE_RECV, COMBINE_SEND, DENSE, HOST, MOE, RECV, SEND, CostArray
+from asapmodel.systems.arrays import ATTENTION, DENSE, HOST, MOE, CostArray
 
-__all__ = ["affine_time", "attention_time", "dense_layer_time", "moe_time", "transfer_time"]
+__all__ = ["affine_time", "attention_time", "dense_layer_time", "moe_time"]
 
 
 @njit(cache=True, nogil=True)
@@ -29,14 +29,3 @@ def dense_layer_time(cost: CostArray, n: float, w: float) -> float:
 def moe_time(cost: CostArray, n: float) -> float:
     """Phase 3, `max(floor, per_token n) + host`, seconds."""
     return max(cost[MOE], cost[MOE + 1] * n) + cost[HOST]
-
-
-@njit(cache=True, nogil=True)
-def transfer_time(cost: CostArray, n: float) -> float:
-    """Phases 1, 2, 4 and 5 one after another, seconds."""
-    return (
-        affine_time(cost, SEND, n)
-        + affine_time(cost, RECV, n)
-        + affine_time(cost, COMBINE_SEND, n)
-        + affine_time(cost, COMBINE_RECV, n)
-    )

@@ -12,14 +12,13 @@ from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.engines.analysis import Problem, Prompts
 from asapmodel.engines.graph import run
 from asapmodel.engines.lockstep_analysis import LockstepAnalysis, analyse_lockstep
-from asapmodel.engines.lockstep_rules import TALLY, coefficients, run_rules
 from asapmodel.engines.problem import problem_of
 from asapmodel.models.distributions import Constant, Distribution, TruncatedLognormal
 from asapmodel.policy import Layout, Policy
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.queue_errors import MomentError, UnstableError
 from asapmodel.systems.arrays import make_requests
-from tests.strategies import Case, cases, random_costs
+from tests.strategies import random_costs
 
 NOTHING = Affine(0.0, 0.0)
 LENGTHS = {"M/D/1": Constant(1000.0), "M/G/1": TruncatedLognormal(6.5, 0.8, 31.0, 8000.0)}
@@ -36,33 +35,6 @@ def single_server(law: Distribution) -> Problem:
     costs = LayerCosts(Quadratic(0.0, 1e-4, 0.0), NOTHING, NOTHING, Plateau(0.0, 0.0), NOTHING, NOTHING, layers=1)
     policy = Policy(max_batch_tokens=1, batch_window=0.0)
     return Problem(Layout("sync", 1, 1, 1), policy, costs, prompts_of(law))
-
-
-@given(cases(kind="sync"))
-def test_lean_rules_are_those_of_the_graph_engine(case: Case) -> None:
-    policy, requests = case.policy, case.requests
-    expected = run(case.layout, policy, case.costs, requests)
-    out = np.zeros((len(requests.arrival), 3))
-    tally = run_rules(
-        coefficients(case.costs),
-        case.layout.D,
-        policy.chunk_tokens or policy.max_batch_tokens,
-        policy.chunk_tokens > 0,
-        policy.balance == "work",
-        policy.batch_window,
-        requests.arrival,
-        requests.prompt,
-        requests.cached,
-        out,
-    )
-    np.testing.assert_allclose(out[:, 0], expected.outcome.start, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(out[:, 1], expected.outcome.end, rtol=1e-9)
-    np.testing.assert_allclose(out[:, 2], expected.outcome.kernel, rtol=1e-9)
-    found = dict(zip(TALLY, tally, strict=True))
-    assert found["engine"] == pytest.approx(expected.busy_s["engine"])
-    assert found["own"] / case.layout.D == pytest.approx(expected.busy_s["attention"])
-    assert found["experts"] == pytest.approx(expected.busy_s["moe"])
-    assert found["batches"] == expected.batches
 
 
 @pytest.mark.parametrize("name", LENGTHS)
