@@ -24,13 +24,15 @@ from asapmodel.engines.walk_nodes import Node
 __all__ = ["FreeAnalysis", "analyse_free"]
 
 
-def analyse_free(problem: Problem) -> "FreeAnalysis":
+def analyse_free(problem: Problem, walk: int = 0) -> "FreeAnalysis":
     """Analyse an asynchronous system.
 
     Parameters
     ----------
     problem : Problem
         `problem.layout.kind` is ``"asap"``.
+    walk : int
+        Which of many fixed walks; see `asapmodel.engines.queueing.analyse`.
 
     Raises
     ------
@@ -39,7 +41,7 @@ def analyse_free(problem: Problem) -> "FreeAnalysis":
     """
     if problem.layout.kind != "asap":
         raise ValueError(f"free execution is that of asynchronous systems, not of {problem.layout.kind!r}")
-    return FreeAnalysis(enough_rows(problem))
+    return FreeAnalysis(enough_rows(problem), walk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,8 @@ class FreeAnalysis(WalkAnalysis):
 
     def _nodes(self) -> tuple[Node, ...]:
         first, alone = lone_node(self.problem)
-        return (first, *(free_node(self._reduced, self._backlog, alone, load, count) for load, count in FREE_LOADS))
+        backlog, walk = self._backlog, self.walk
+        return (first, *(free_node(self._reduced, backlog, alone, load, count, walk) for load, count in FREE_LOADS))
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         return dict(zip(resources(self.problem), np.minimum(rate * node.busy, 1.0).tolist(), strict=True)), 0.0

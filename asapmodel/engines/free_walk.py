@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.free_backlog import FreeBacklog, run_rows
 from asapmodel.engines.graph import exposed_host_dispatch
-from asapmodel.engines.walk_controls import make_controls, matched, moved, regress
-from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node
-from asapmodel.engines.walk_reference import wait_law
-from asapmodel.engines.walk_sequences import gamma_shape, prompt_rows, unit_gaps
+from asapmodel.engines.walk_nodes import Node, node_of
+from asapmodel.engines.walk_path import corrected, path_of
 
 __all__ = ["FREE_LOADS", "free_node", "lone_node", "resources"]
 
@@ -30,7 +28,6 @@ FREE_LOADS = ((0.05, 2500), (0.15, 2500), (0.35, 3000), (0.6, 4000), (0.8, 5000)
 
 _SKIP, _DROP, _STRIDE = 200, 50, 2
 _FEW_PROMPTS, _MOST_LONGER = 1.5, 8.0
-_APART = 40000  # terms of the Weyl sequences between the walks of different loads
 
 
 def resources(problem: Problem) -> tuple[str, ...]:
@@ -81,7 +78,7 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     return np.array([*pool, *(np.array(own) / problem.layout.D)])
 
 
-def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int) -> Node:
+def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int, walk: int) -> Node:
     """Stationary answer at one load.
 
     Parameters
@@ -96,39 +93,27 @@ def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float
         Between 0 and 1, relative to saturation.
     count : int
         Prompts of the walk where batches hold few; in proportion more where they hold many.
+    walk : int
+        Which of many walks.
     """
     limit, work, prompts = backlog
     longer = min(max(1.0 + load * (prompts / _FEW_PROMPTS - 1.0), 1.0), _MOST_LONGER)  # as many batches, not prompts
     count = int(longer * count)
-    start = 1000 + _APART * round(40 * load)
-    gap = unit_gaps(problem.gap_cv, count, start) / load
-    rows = prompt_rows(len(work), count, start)
-    arrival = np.cumsum(gap) / limit
-    done = run_rows(problem, arrival, rows)
+    path = path_of(problem, limit, load, count, walk)
+    done = run_rows(problem, path.arrival, path.rows)
     kept = slice(int(longer * _SKIP), count - _DROP, _STRIDE)
     stay = done.outcome.end - done.outcome.start
-    ttft = (done.outcome.end - arrival)[kept]
-    shape = gamma_shape(problem.gap_cv)
-    law = wait_law(work, load, shape)
     scale = max(float(stay.mean()) * limit, 1.0)  # prompts that arrive during a stay: whom a prompt meets
-    controls = make_controls(gap, work, rows, _own(problem), law, shape, scale, kept)
-    slopes = regress(controls, ttft, 1.0 / limit)
-    ttft = ttft + moved(controls, slopes[: len(controls.knots)], matched(controls, law))
+    ttft, mean = corrected(problem, path, limit, work, done.outcome.end, scale, kept)
     walked = _Walked(
-        rows[kept],
+        path.rows[kept],
         ttft,
         float(stay[kept].mean()),
         float(done.outcome.kernel[kept].mean()),
         np.array([done.busy_s[name] for name in resources(problem)]) / count,
         done.batch_tokens / done.batches,
     )
-    return _node(load, problem, walked, alone, float(controls.means @ slopes))
-
-
-def _own(problem: Problem) -> Floats:
-    """Columns of the prompt's own: a constant, tokens, attention work."""
-    prompt, cached = problem.prompts.prompt.astype(np.float64), problem.prompts.cached.astype(np.float64)
-    return np.stack([np.ones(len(prompt)), prompt - cached, prompt**2 - cached**2], axis=1)
+    return _node(load, problem, walked, alone, mean)
 
 
 def _node(load: float, problem: Problem, walked: _Walked, alone: Floats, mean: float) -> Node:
@@ -138,19 +123,13 @@ def _node(load: float, problem: Problem, walked: _Walked, alone: Floats, mean: f
     beyond = ttft - floor
     if load > 0.0 and beyond.sum() > 0.0:
         ttft = floor + beyond * max(mean - floor, 0.0) / float(beyond.mean())
-    group = rows * CLASSES // len(problem.prompts.prompt)
-    by_class = ttft[np.argsort(group * (ttft.max() + 1.0) + ttft)]
-    sizes = np.bincount(group, minlength=CLASSES)
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    return Node(
-        load=load,
-        quantiles=np.interp(SHARES, (np.arange(len(ttft)) + 0.5) / len(ttft), np.sort(ttft)),
-        mean=float(ttft.mean()),
-        std=float(ttft.std()),
-        service=min(walked.service, float(ttft.mean())),
+    return node_of(
+        load,
+        ttft,
+        rows,
+        len(problem.prompts.prompt),
+        service=walked.service,
         kernel=walked.kernel,
         busy=walked.busy,
         batch_tokens=walked.batch_tokens,
-        class_mean=np.add.reduceat(by_class, first) / sizes,
-        class_p95=by_class[first + (0.95 * sizes).astype(np.int64)],
     )

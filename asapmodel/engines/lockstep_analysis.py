@@ -22,22 +22,24 @@ from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.lockstep_backlog import Backlog, under_backlog
-from asapmodel.engines.lockstep_walk import lone_prompts, node_at
+from asapmodel.engines.lockstep_walk import UTILISATION, lone_prompts, node_at, node_loads
 from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
-from asapmodel.engines.walk_nodes import UTILISATION, Node, node_loads
+from asapmodel.engines.walk_nodes import Node
 
 __all__ = ["LockstepAnalysis", "analyse_lockstep"]
 
 Floats = NDArray[np.float64]
 
 
-def analyse_lockstep(problem: Problem) -> "LockstepAnalysis":
+def analyse_lockstep(problem: Problem, walk: int = 0) -> "LockstepAnalysis":
     """Analyse a synchronous system.
 
     Parameters
     ----------
     problem : Problem
         `problem.layout.kind` is ``"sync"``.
+    walk : int
+        Which of many fixed walks; see `asapmodel.engines.queueing.analyse`.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def analyse_lockstep(problem: Problem) -> "LockstepAnalysis":
     """
     if problem.layout.kind != "sync":
         raise ValueError(f"the lockstep engine analyses synchronous systems, not {problem.layout.kind!r}")
-    return LockstepAnalysis(enough_rows(problem))
+    return LockstepAnalysis(enough_rows(problem), walk)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,7 @@ class LockstepAnalysis(WalkAnalysis):
         limit, work = self._backlog
         first, alone = lone_prompts(self.problem)
         loads = node_loads(limit * first.mean)
-        return (first, *(node_at(self.problem, work, alone, limit, load, walk) for load, walk in loads))
+        return (first, *(node_at(self.problem, work, alone, limit, load, long, self.walk) for load, long in loads))
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         # Near the limit the engine is always busy, which work per request sampled elsewhere may overshoot.

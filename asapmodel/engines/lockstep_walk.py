@@ -18,19 +18,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
-from asapmodel.engines.walk_controls import make_controls, matched, moved, regress
-from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node
-from asapmodel.engines.walk_reference import wait_law
-from asapmodel.engines.walk_sequences import gamma_shape, prompt_rows, unit_gaps
+from asapmodel.engines.walk_nodes import Node, node_of
+from asapmodel.engines.walk_path import corrected, path_of
 from asapmodel.systems.lockstep import coefficients, run_lockstep
 
-__all__ = ["lone_prompts", "node_at"]
+__all__ = ["UTILISATION", "lone_prompts", "node_at", "node_loads"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_LOADS = (0.35, 0.6, 0.8, 0.9, 0.96)
+"""Loads, relative to saturation, at which the stationary law is found; below the first see `node_loads`."""
+
+_WALKS = ((3500, 1), (8000, 2), (16000, 4), (24000, 6), (24000, 6))
+"""Prompts of the walk at each of `_LOADS`, and every how many of them one is kept: neighbours tell much the same."""
+
+_LIGHT_WALK = (6000, 2)
+
+
+def node_loads(lone_arrivals: float) -> tuple[tuple[float, tuple[int, int]], ...]:
+    """Loads of the nodes above 0, and their walks.
+
+    `lone_arrivals` is the number of prompts that arrive at saturation during the time of a lone one: where it is large,
+    batches form, and times rise, already at loads around its reciprocal.
+    """
+    first = min(max(0.35 / lone_arrivals, 0.015), 0.1)
+    second = min(max(1.2 / lone_arrivals, 2.0 * first), 0.22)
+    return ((first, _LIGHT_WALK), (second, _LIGHT_WALK), *zip(_LOADS, _WALKS, strict=True))
+
+
+UTILISATION = ("attention", "barrier", "transfers", "moe", "engine")
+"""Names of what is busy, in the order of `Node.busy`."""
+
 _SKIP, _DROP = 200, 50  # at the start, where the walk is empty, and at the end, where nobody follows
-_APART = 40000  # terms of the Weyl sequences between the walks of different loads
 
 
 def _run(problem: Problem, arrival: Floats, rows: Ints) -> tuple[Floats, Floats]:
@@ -66,7 +86,7 @@ def lone_prompts(problem: Problem) -> tuple[Node, Floats]:
 
 
 def node_at(
-    problem: Problem, work: Floats, alone: Floats, saturation: float, load: float, walk: tuple[int, int]
+    problem: Problem, work: Floats, alone: Floats, saturation: float, load: float, length: tuple[int, int], walk: int
 ) -> Node:
     """Stationary answer at one load.
 
@@ -82,34 +102,21 @@ def node_at(
         Stability limit, requests/s.
     load : float
         Between 0 and 1.
-    walk : (int, int)
-        Its length in prompts, and every how many of them one is kept.
+    length : (int, int)
+        Of the walk in prompts, and every how many of them one is kept.
+    walk : int
+        Which of many.
     """
-    count, stride = walk
-    start = 1000 + _APART * round(40 * load)
-    gap = unit_gaps(problem.gap_cv, count, start) / load
-    rows = prompt_rows(len(work), count, start)
-    arrival = np.cumsum(gap) / saturation
-    out, tally = _run(problem, arrival, rows)
+    count, stride = length
+    path = path_of(problem, saturation, load, count, walk)
+    out, tally = _run(problem, path.arrival, path.rows)
     kept = slice(_SKIP, count - _DROP, stride)
-    mine = rows[kept]
-    ttft = (out[:, 1] - arrival)[kept]
-    service = float((out[:, 1] - out[:, 0])[kept].mean())
-    law = wait_law(work, load, gamma_shape(problem.gap_cv))
     # Four iterations, in the unit of the mean work: the scale on which a prompt meets others.
     scale = 4.0 * float(tally[0]) / count * saturation
-    controls = make_controls(gap, work, rows, _own(problem), law, gamma_shape(problem.gap_cv), scale, kept)
-    slopes = regress(controls, ttft, 1.0 / saturation)
-    ttft += moved(controls, slopes[: len(controls.knots)], matched(controls, law))
-    mean = float(controls.means @ slopes)
+    ttft, mean = corrected(problem, path, saturation, work, out[:, 1], scale, kept)
+    service = float((out[:, 1] - out[:, 0])[kept].mean())
     kernel = float(out[kept, 2].mean())
-    return _node(load, problem, service, kernel, ttft, mine, tally / count, alone, mean)
-
-
-def _own(problem: Problem) -> Floats:
-    """Columns of the prompt's own: a constant, tokens, attention work."""
-    prompt, cached = problem.prompts.prompt.astype(np.float64), problem.prompts.cached.astype(np.float64)
-    return np.stack([np.ones(len(prompt)), prompt - cached, prompt**2 - cached**2], axis=1)
+    return _node(load, problem, service, kernel, ttft, path.rows[kept], tally / count, alone, mean)
 
 
 def _node(
@@ -129,26 +136,19 @@ def _node(
     if beyond.sum() > 0:
         beyond *= max(mean - float(floor.mean()), 0.0) / float(beyond.mean())
     ttft = floor + beyond
-    mean = float(ttft.mean())
-    group = rows * CLASSES // len(problem.prompts.prompt)
-    by_class = ttft[np.argsort(group * (ttft.max() + 1.0) + ttft)]
-    sizes = np.bincount(group, minlength=CLASSES)
-    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    return Node(
-        load=load,
-        quantiles=np.interp(SHARES, (np.arange(len(ttft)) + 0.5) / len(ttft), np.sort(ttft)),
-        mean=mean,
-        std=float(ttft.std()),
-        service=min(service, mean),
+    return node_of(
+        load,
+        ttft,
+        rows,
+        len(problem.prompts.prompt),
+        service=service,
         kernel=kernel,
         busy=_busy(tally, problem.layout.D),
         batch_tokens=float(tally[6] / tally[5]),
-        class_mean=np.add.reduceat(by_class, first) / sizes,
-        class_p95=by_class[first + (0.95 * sizes).astype(np.int64)],
     )
 
 
 def _busy(tally: Floats, groups: int) -> Floats:
-    """Busy seconds per request in the order of `walk_nodes.UTILISATION`."""
+    """Busy seconds per request in the order of `UTILISATION`."""
     engine, own, pace, transfers, experts = tally[:5]
     return np.array([own / groups, pace - own / groups, transfers, experts, engine])

@@ -14,22 +14,24 @@ from asapmodel.solvers.queue_errors import UnstableError
 __all__ = ["analyse", "law_of", "operating_point"]
 
 
-def analyse(problem: Problem) -> Analysis:
+def analyse(problem: Problem, walk: int = 0) -> Analysis:
     """Do what does not depend on the rate, for the kind of system that the layout names.
 
     Parameters
     ----------
     problem : Problem
         See `asapmodel.engines.problem.problem_of`.
+    walk : int
+        Which of many fixed walks; 0 is the engine's, another shows how far the answer depends on it.
     """
     # Each half brings compiled code of its own, which a question about the other should not wait for.
     if problem.layout.kind == "sync":
         from asapmodel.engines.lockstep_analysis import analyse_lockstep
 
-        return analyse_lockstep(problem)
+        return analyse_lockstep(problem, walk)
     from asapmodel.engines.free_analysis import analyse_free
 
-    return analyse_free(problem)
+    return analyse_free(problem, walk)
 
 
 def law_of(analysis: Analysis, horizon: float | None) -> Analysis:

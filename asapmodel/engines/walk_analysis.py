@@ -33,10 +33,11 @@ class WalkAnalysis(ABC):
     """A system with everything that does not depend on the rate; see `Analysis`.
 
     Stability limit and nodes are computed on first use; `at` is an interpolation. A half of the engine gives the limit,
-    the nodes and what is busy.
+    the nodes and what is busy. `walk` says which of many fixed walks is taken.
     """
 
     problem: Problem
+    walk: int = 0
 
     @property
     @abstractmethod

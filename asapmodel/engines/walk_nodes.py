@@ -14,29 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
-__all__ = ["CLASSES", "LOADS", "SHARES", "Node", "NodeTable", "node_loads"]
+__all__ = ["CLASSES", "SHARES", "Node", "NodeTable", "node_of"]
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-LOADS = (0.35, 0.6, 0.8, 0.9, 0.96)
-"""Loads, relative to saturation, at which the stationary law is found; below the first see `node_loads`."""
-
-WALKS = ((3500, 1), (8000, 2), (16000, 4), (24000, 6), (24000, 6))
-"""Prompts of the walk at each of `LOADS`, and every how many of them one is kept: neighbours tell much the same."""
-
-_LIGHT_WALK = (6000, 2)
-
-
-def node_loads(lone_arrivals: float) -> tuple[tuple[float, tuple[int, int]], ...]:
-    """Loads of the nodes above 0, and their walks.
-
-    `lone_arrivals` is the number of prompts that arrive at saturation during the time of a lone one: where it is large,
-    batches form, and times rise, already at loads around its reciprocal.
-    """
-    first = min(max(0.35 / lone_arrivals, 0.015), 0.1)
-    second = min(max(1.2 / lone_arrivals, 2.0 * first), 0.22)
-    return ((first, _LIGHT_WALK), (second, _LIGHT_WALK), *zip(LOADS, WALKS, strict=True))
-
 
 SHARES: Floats = np.unique(
     np.concatenate([np.linspace(0.0, 0.9, 91), 1.0 - np.geomspace(0.1, 1e-5, 81), [0.95, 0.98, 0.99, 0.995, 1.0]])
@@ -46,12 +27,10 @@ SHARES: Floats = np.unique(
 CLASSES = 12
 """Classes of prompts by tokens to compute, equally likely as far as ties allow."""
 
-UTILISATION = ("attention", "barrier", "transfers", "moe", "engine")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """Stationary answer at one load, seconds; `busy` is seconds per request of each of `UTILISATION`."""
+    """Stationary answer at one load, seconds; `busy` is seconds per request of each resource."""
 
     load: float
     quantiles: Floats  # at SHARES
@@ -72,6 +51,49 @@ class Node:
     def rest(self) -> Floats:
         """Return everything else, in one row."""
         return np.concatenate([[self.service, self.kernel, self.batch_tokens], self.busy])
+
+
+def node_of(
+    load: float,
+    ttft: Floats,
+    rows: Ints,
+    points: int,
+    *,
+    service: float,
+    kernel: float,
+    busy: Floats,
+    batch_tokens: float,
+) -> Node:
+    """Node of the TTFT of single prompts.
+
+    Parameters
+    ----------
+    load : float
+        Between 0 and 1.
+    ttft, rows : arrays
+        TTFT by prompt, seconds, and its row of the length law.
+    points : int
+        Rows of the length law.
+    service, kernel, busy, batch_tokens
+        As in `Node`.
+    """
+    group = rows * CLASSES // points
+    by_class = ttft[np.argsort(group * (ttft.max() + 1.0) + ttft)]
+    sizes = np.bincount(group, minlength=CLASSES)
+    first = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    mean = float(ttft.mean())
+    return Node(
+        load=load,
+        quantiles=np.interp(SHARES, (np.arange(len(ttft)) + 0.5) / len(ttft), np.sort(ttft)),
+        mean=mean,
+        std=float(ttft.std()),
+        service=min(service, mean),
+        kernel=kernel,
+        busy=busy,
+        batch_tokens=batch_tokens,
+        class_mean=np.add.reduceat(by_class, first) / sizes,
+        class_p95=by_class[first + (0.95 * sizes).astype(np.int64)],
+    )
 
 
 @dataclass(frozen=True, eq=False)
