@@ -71,11 +71,16 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     """Busy seconds per request of each resource when every prompt is a batch of its own."""
     c, policy = problem.costs, problem.policy
     host = exposed_host_dispatch(problem.layout, policy, c)
-    rows = zip(n, w, strict=True)
-    phases = np.array([c.phases(tokens, work, host) for tokens, work in rows]).mean(axis=0) * c.moe_layers
-    pool = [phases[3], phases[4], phases[2]] if policy.overlap_moe else [phases[2] + phases[3] + phases[4]]
-    own = [phases[0], phases[1], phases[5]] if policy.overlap_attention else [phases[0] + phases[1] + phases[5]]
-    return np.array([*pool, *(np.array(own) / problem.layout.D)])
+    attention, send, receive, experts, back, end = (
+        float(np.mean(column)) for column in zip(*(c.phases(*one, host) for one in zip(n, w, strict=True)), strict=True)
+    )
+    dense = c.dense_layers * (attention + float(np.mean(c.dense(n)))) + c.step_overhead
+    pool = [experts, back, receive] if policy.overlap_moe else [receive + experts + back]
+    own = [attention, send, end] if policy.overlap_attention else [attention + send + end]
+    busy = c.moe_layers * np.array([*pool, *own])
+    busy[len(pool)] += dense
+    busy[len(pool) :] /= problem.layout.D
+    return busy
 
 
 def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int, walk: int) -> Node:

@@ -74,6 +74,22 @@ def test_light_load_is_the_lone_prompt_with_its_window() -> None:
     assert point.ttft.mean == pytest.approx(alone.mean() + problem.costs.request_latency, rel=1e-3)
 
 
+@pytest.mark.parametrize("streams", [False, True])
+def test_light_load_keeps_resources_busy_as_the_graph_engine_has_it(streams: bool) -> None:
+    """Dense layers, the step's overhead and host dispatch included."""
+    whole = problem_of(Scenario.load("paper-asap"))
+    costs = replace(whole.costs, dense_layers=3, dense=Affine(2e-4, 1e-7), step_overhead=4e-3)
+    policy = replace(whole.policy, overlap_moe=streams, overlap_attention=streams, super_kernel=False)
+    problem = replace(whole, costs=costs, policy=policy)
+    prompt = problem.prompts.prompt
+    far = 1e4 * np.arange(len(prompt), dtype=float)
+    done = run(problem.layout, policy, costs, make_requests(far, prompt))
+    rate = 1e-3
+    found = analyse_free(problem).at(rate).utilisation
+    for name, share in found.items():
+        assert share == pytest.approx(rate * done.busy_s[name] / len(prompt), rel=1e-3), name
+
+
 def test_nothing_finite_at_or_above_the_limit_and_parts_add_up() -> None:
     problem = problem_of(Scenario.load("paper-asap"))
     analysis = analyse_free(problem)
