@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.free_layers import fewer_layers, layers_of
 from asapmodel.engines.graph import Run, exposed_host_dispatch, run
+from asapmodel.engines.walk_sequences import even_deck
 from asapmodel.systems.arrays import make_requests
 
 __all__ = ["FreeBacklog", "backlog_of", "reduced", "run_rows"]
@@ -18,7 +19,6 @@ Floats = NDArray[np.float64]
 
 _BATCHES, _PER_SLOT = 1000, 25  # batches to follow, at least so many a slot
 _EDGE = 0.15  # share of completions left out at either end, while the system fills and empties
-_BLOCK = 128  # prompts of which every stretch of the deck holds an even spread
 _SHARPNESS = 8  # power of the utilisation by which a resource counts as the one that limits
 
 
@@ -44,18 +44,6 @@ def run_rows(problem: Problem, arrival: Floats, rows: Ints) -> Run:
     return run(problem.layout, problem.policy, problem.costs, requests)
 
 
-def _deck(points: int, rounds: int) -> Ints:
-    """Every row equally often, any block of `_BLOCK` an even spread of them. Fixed."""
-    rng = np.random.default_rng(0)
-    strata = min(_BLOCK, points)
-    size = points // strata
-    rows = []
-    for _ in range(rounds):
-        inside = np.stack([rng.permutation(size) for _ in range(strata)], axis=1)
-        rows += [rng.permutation(row) for row in np.arange(strata) * size + inside]
-    return np.concatenate(rows)
-
-
 def backlog_of(problem: Problem) -> FreeBacklog:
     """Follow a backlog through the reduced system.
 
@@ -66,10 +54,10 @@ def backlog_of(problem: Problem) -> FreeBacklog:
 
     Notes
     -----
-    The saturation throughput is within 0.5 % (median) and 2 to 3 % (95th percentile) of long runs of the whole system.
+    An approximation; `docs/engines.md` has the errors of the saturation throughput against long runs.
     """
     layout, policy = problem.layout, problem.policy
-    deck = _deck(len(problem.prompts.prompt), 3)
+    deck = even_deck(len(problem.prompts.prompt), 3)
     first = run_rows(problem, np.zeros(len(deck)), deck)
     batches = max(_BATCHES, _PER_SLOT * layout.D * policy.slots)
     count = int(len(deck) / first.batches * batches)

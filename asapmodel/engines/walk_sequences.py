@@ -9,18 +9,20 @@ off by the order of `1 / sqrt(n)`, and it is `walk_controls` that makes this sma
 """
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-__all__ = ["deck", "gamma_shape", "prompt_rows", "unit_gaps", "weyl"]
+__all__ = ["deck", "even_deck", "gamma_shape", "prompt_rows", "unit_gaps", "weyl"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _GAPS, _ROWS = 11400714819323198485, 13787848793156543929  # 2^64 times the golden section, and another irrational
 _LEAST_CV = 0.02
+_STRETCH = 128
 
 
 def weyl(count: int, slope: int, start: int) -> Floats:
@@ -54,6 +56,25 @@ def unit_gaps(cv: float, count: int, start: int) -> Floats:
 def prompt_rows(rows: int, count: int, start: int) -> Ints:
     """Rows of a length law with `rows` equally likely ones."""
     return (_strata(count, _ROWS, start) * rows).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def even_deck(rows: int, rounds: int) -> Ints:
+    """Every row equally often, and any stretch of `_STRETCH` an even spread of them.
+
+    The rows, which are sorted, are cut into `_STRETCH` cells; a stretch takes one of each, in an order of its own.
+    """
+    cells = min(_STRETCH, rows)
+    edges = np.arange(cells + 1) * rows // cells
+    out = []
+    for k in range(rounds):
+        place = weyl(rows, _ROWS, 7000 + 2 * k * rows)  # where in the round a row comes
+        for low, high in pairwise(edges):
+            order = np.argsort(place[low:high])
+            jitter = weyl(high - low, _GAPS, 9000 + (2 * k + 1) * rows + int(low))
+            place[low + order] = (np.arange(high - low) + jitter) / (high - low)
+        out.append(np.argsort(place))
+    return np.concatenate(out).astype(np.int64)
 
 
 @lru_cache(maxsize=16)
