@@ -68,7 +68,8 @@ class Plateau:
 class LayerCosts:
     """Every coefficient the engines use; seconds per layer.
 
-    `layers` counts all layers, of which the first `dense_layers` have attention plus `dense` and nothing else.
+    `layers` counts all layers, of which the first `dense_layers` have attention plus `dense` and nothing else; their
+    attention is `dense_attention` where that is given.
     `step_overhead` is paid once a batch (asynchronous) or iteration (synchronous), before its first layer;
     `request_latency` is added to every TTFT and occupies nothing.
     """
@@ -85,11 +86,18 @@ class LayerCosts:
     dense: Affine = Affine(0.0, 0.0)
     step_overhead: float = 0.0
     request_latency: float = 0.0
+    dense_attention: Quadratic | None = None
 
     @property
     def moe_layers(self) -> int:
         """Layers with experts, `layers - dense_layers`."""
         return self.layers - self.dense_layers
+
+    @property
+    def dense_layer(self) -> Quadratic:
+        """Attention and feed-forward network of a dense layer as one law."""
+        a = self.dense_attention or self.attention
+        return Quadratic(a.fixed + self.dense.fixed, a.per_token + self.dense.per_token, a.per_token2)
 
     def phases(self, n: float, w: float, host: float = 0.0) -> tuple[float, ...]:
         """Durations of the six phases of one MoE layer for a batch of `n` tokens and work `w`, in seconds."""
@@ -106,6 +114,6 @@ class LayerCosts:
         """Time of a batch through all layers on idle resources, in seconds."""
         return (
             self.step_overhead
-            + self.dense_layers * (self.attention(n, w) + self.dense(n))
+            + self.dense_layers * self.dense_layer(n, w)
             + self.moe_layers * sum(self.phases(n, w, host))
         )

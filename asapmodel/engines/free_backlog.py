@@ -85,10 +85,13 @@ def _work(problem: Problem, saturation: float, prompts: float) -> Floats:
     )
     host = exposed_host_dispatch(problem.layout, policy, c)
     experts = np.maximum(c.moe.floor / prompts, c.moe.per_token * n) + host / prompts
+    d = c.dense_layer
+    before = c.dense_layers * (d.fixed / prompts + d.per_token * n + d.per_token2 * w) + c.step_overhead / prompts
     group = attention if policy.overlap_attention else attention + send + end
     pool = experts if policy.overlap_moe else experts + receive + back
     way = attention + send + receive + experts + back + end
-    busy = saturation * c.layers * np.array([group.mean() / problem.layout.D, pool.mean()])
+    group, pool, way = c.moe_layers * group + before, c.moe_layers * pool, c.moe_layers * way + before
+    busy = saturation * np.array([group.mean() / problem.layout.D, pool.mean()])
     limits = np.minimum(busy, 1.0) ** _SHARPNESS
     shares = np.array([*limits, 1.0 - limits.max()])
     # A side that does nothing has no law of its own, and does not limit either.

@@ -74,7 +74,7 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     attention, send, receive, experts, back, end = (
         float(np.mean(column)) for column in zip(*(c.phases(*one, host) for one in zip(n, w, strict=True)), strict=True)
     )
-    dense = c.dense_layers * (attention + float(np.mean(c.dense(n)))) + c.step_overhead
+    dense = c.dense_layers * c.dense_layer(float(n.mean()), float(w.mean())) + c.step_overhead
     pool = [experts, back, receive] if policy.overlap_moe else [receive + experts + back]
     own = [attention, send, end] if policy.overlap_attention else [attention + send + end]
     busy = c.moe_layers * np.array([*pool, *own])

@@ -22,10 +22,10 @@ __all__ = [
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 CostArray = Floats
-"""Coefficients in a row: a0 a1 a2, then (fixed, per token) of phases 1, 2, MoE (floor, per token), 4, 5, dense;
-then step overhead and host dispatch. Indices are named in this module."""
+"""Coefficients in a row: a0 a1 a2, then (fixed, per token) of phases 1, 2, MoE (floor, per token), 4, 5;
+then three of a dense layer, step overhead and host dispatch. Indices are named in this module."""
 
-ATTENTION, SEND, RECV, MOE, COMBINE_SEND, COMBINE_RECV, DENSE, STEP, HOST = 0, 3, 5, 7, 9, 11, 13, 15, 16
+ATTENTION, SEND, RECV, MOE, COMBINE_SEND, COMBINE_RECV, DENSE, STEP, HOST = 0, 3, 5, 7, 9, 11, 13, 16, 17
 
 
 class Requests(NamedTuple):
@@ -95,6 +95,7 @@ def cost_array(costs: LayerCosts, host: float) -> CostArray:
     for transfer in (costs.dispatch_send, costs.dispatch_recv):
         row += [transfer.fixed, transfer.per_token]
     row += [m.floor, m.per_token]
-    for affine in (costs.combine_send, costs.combine_recv, costs.dense):
+    for affine in (costs.combine_send, costs.combine_recv):
         row += [affine.fixed, affine.per_token]
-    return np.array([*row, costs.step_overhead, host])
+    d = costs.dense_layer
+    return np.array([*row, d.fixed, d.per_token, d.per_token2, costs.step_overhead, host])

@@ -28,19 +28,16 @@ TALLY = ("engine", "own", "pace", "transfers", "experts", "batches", "tokens")
 """Entries of the tally: busy engine, own attention of all groups, attention of the slowest group, transfers, experts
 (seconds); batches, their tokens."""
 
-A0, A1, A2, DENSE0, DENSE1, MOVE0, MOVE1, FLOOR, EXPERT, STEP, DENSE_LAYERS, MOE_LAYERS = range(12)
+A0, A1, A2, DENSE0, DENSE1, DENSE2, MOVE0, MOVE1, FLOOR, EXPERT, STEP, DENSE_LAYERS, MOE_LAYERS = range(13)
 
 
 def coefficients(costs: LayerCosts) -> Floats:
     """Coefficients of an iteration: attention, dense layer, four transfers in one, experts, overhead, layers."""
-    a, m = costs.attention, costs.moe
+    a, d, m = costs.attention, costs.dense_layer, costs.moe
     moves = (costs.dispatch_send, costs.dispatch_recv, costs.combine_send, costs.combine_recv)
-    fixed, slope = sum(one.fixed for one in moves), sum(one.per_token for one in moves)
-    dense = (costs.dense.fixed, costs.dense.per_token)
-    layers = (costs.dense_layers, costs.moe_layers)
-    return np.array(
-        [a.fixed, a.per_token, a.per_token2, *dense, fixed, slope, m.floor, m.per_token, costs.step_overhead, *layers]
-    )
+    row = [a.fixed, a.per_token, a.per_token2, d.fixed, d.per_token, d.per_token2]
+    row += [sum(one.fixed for one in moves), sum(one.per_token for one in moves), m.floor, m.per_token]
+    return np.array([*row, costs.step_overhead, costs.dense_layers, costs.moe_layers])
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -111,7 +108,7 @@ def _form(
         total += n
         largest = max(largest, n)
         slowest = max(slowest, attention)
-        slowest_dense = max(slowest_dense, attention + c[DENSE0] + c[DENSE1] * n)
+        slowest_dense = max(slowest_dense, c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w)
         tally[5] += 1.0
     moves = c[MOVE0] + c[MOVE1] * largest
     experts = max(c[FLOOR], c[EXPERT] * total)
@@ -148,7 +145,7 @@ def _finish(
         n, w = batch[0, group], batch[1, group]
         attention = c[A0] + c[A1] * n + c[A2] * w
         layer = attention + c[MOVE0] + c[MOVE1] * n + max(c[FLOOR], c[EXPERT] * n)
-        alone = c[STEP] + c[DENSE_LAYERS] * (attention + c[DENSE0] + c[DENSE1] * n) + c[MOE_LAYERS] * layer
+        alone = c[STEP] + c[DENSE_LAYERS] * (c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w) + c[MOE_LAYERS] * layer
         queued[0, group] -= n
         queued[1, group] -= w
         left = int(n)

@@ -14,15 +14,20 @@ def affine_time(cost: CostArray, at: int, n: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _quadratic(cost: CostArray, at: int, n: float, w: float) -> float:
+    return cost[at] + cost[at + 1] * n + cost[at + 2] * w
+
+
+@njit(cache=True, nogil=True)
 def attention_time(cost: CostArray, n: float, w: float) -> float:
     """Phase 0, `a0 + a1 n + a2 w`, seconds."""
-    return cost[ATTENTION] + cost[ATTENTION + 1] * n + cost[ATTENTION + 2] * w
+    return _quadratic(cost, ATTENTION, n, w)
 
 
 @njit(cache=True, nogil=True)
 def dense_layer_time(cost: CostArray, n: float, w: float) -> float:
     """Attention and the dense FFN, seconds."""
-    return attention_time(cost, n, w) + affine_time(cost, DENSE, n)
+    return _quadratic(cost, DENSE, n, w)
 
 
 @njit(cache=True, nogil=True)
