@@ -11,6 +11,8 @@ from asapmodel.verbs.prepared import DEFAULT_ENGINE, Prepared, check_engine, che
 
 __all__ = ["DEFAULT_REPLICATIONS", "capacity"]
 
+_TOLERANCE = {"queueing": 1e-4, "graph": 5e-3}
+
 
 def capacity(
     scenario: Scenario,
@@ -53,7 +55,7 @@ def capacity(
     NoAnswer
         If the objective is missed at any rate, or met at every rate.
     InputError
-        As for `evaluate`, and if replications are asked of the queueing engine.
+        As for `evaluate`, if the tolerance is not positive, and if replications are asked of the queueing engine.
 
     Notes
     -----
@@ -62,9 +64,12 @@ def capacity(
     """
     check_engine(engine)
     length = check_horizon(scenario, horizon, engine)
+    wanted = _TOLERANCE[engine] if tolerance is None else tolerance
+    if not wanted > 0:
+        raise InputError("tolerance", "", f"is {tolerance}", "give a number greater than 0")
     if engine == "graph":
-        return capacity_of_runs(scenario, replications, tolerance or 0.005, progress)
+        return capacity_of_runs(scenario, replications, wanted, progress)
     if replications is not None:
         remedy = "it draws nothing: leave them out, or give --engine graph"
         raise InputError("--replications", "", "are not for engine 'queueing'", remedy)
-    return capacity_of_law(scenario, length, tolerance or 1e-4, progress, prepared)
+    return capacity_of_law(scenario, length, wanted, progress, prepared)

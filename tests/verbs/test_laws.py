@@ -184,3 +184,10 @@ def test_grid_refuses_bad_questions() -> None:
             am.grid([ASAP], **wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="positive number"):
         am.grid([ASAP], [1.0, math.nan])
+
+
+@pytest.mark.parametrize("engine", ["queueing", "graph"])
+@pytest.mark.parametrize("tolerance", [0.0, -0.1, math.nan])
+def test_a_tolerance_that_no_search_can_reach_is_refused(engine: str, tolerance: float) -> None:
+    with pytest.raises(InputError, match="tolerance"):
+        am.capacity(ASAP, engine, tolerance=tolerance)
