@@ -100,7 +100,7 @@ def bottleneck(layout: Layout, busy: Mapping[str, float]) -> str:
     """
     if layout.kind == "asap":
         own = (name for name in busy if not name.endswith("_blocked"))
-        return max(own, key=lambda name: busy[name], default="unknown")
+        return max(own, key=lambda name: busy[name])
     pace = {"attention": busy["attention"] + busy["barrier"], "transfers": busy["transfers"], "moe": busy["moe"]}
     name = max(pace, key=lambda key: pace[key])
     return "attention barrier" if name == "attention" and busy["barrier"] > busy["attention"] else name
