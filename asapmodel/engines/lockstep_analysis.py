@@ -8,10 +8,7 @@ In three steps, each in a module of its own, none with random numbers:
    rules, corrected by a reference queue that is solved exactly;
 3. `walk_nodes`: monotone interpolation between the loads; an operating point is only this.
 
-An approximation. Over 75 random systems (D 2 to 16, all policies, four length laws, gap CV 1 and 2) against long runs
-of the graph engine, median and 95th percentile of the absolute error: stability limit 0.1 and 1.0 %; mean TTFT 0.8 and
-3 % up to 80 % load, 1 and 9 % at 90 %, 2 and 11 % at 95 %; 99th percentile of TTFT 2 to 4 and 8 to 13 % up to 80 %,
-4 to 5 and 20 to 22 % at 90 and 95 %. Derivation and limits: `docs/background/synchronous.md`.
+An approximation: measured errors are in `docs/engines.md`, derivation and limits in `docs/background/synchronous.md`.
 """
 
 from dataclasses import dataclass
