@@ -68,8 +68,7 @@ class Plateau:
 class LayerCosts:
     """Every coefficient the engines use; seconds per layer.
 
-    `layers` counts all layers, of which the first `dense_layers` have attention plus `dense` and nothing else; their
-    attention is `dense_attention` where that is given.
+    `layers` counts all layers, of which the first `dense_layers` have attention plus `dense` and nothing else.
     `step_overhead` is paid once a batch (asynchronous) or iteration (synchronous), before its first layer;
     `request_latency` is added to every TTFT and occupies nothing.
     """
@@ -86,7 +85,6 @@ class LayerCosts:
     dense: Affine = Affine(0.0, 0.0)
     step_overhead: float = 0.0
     request_latency: float = 0.0
-    dense_attention: Quadratic | None = None
 
     @property
     def moe_layers(self) -> int:
@@ -96,7 +94,7 @@ class LayerCosts:
     @property
     def dense_layer(self) -> Quadratic:
         """Attention and feed-forward network of a dense layer as one law."""
-        a = self.dense_attention or self.attention
+        a = self.attention
         return Quadratic(a.fixed + self.dense.fixed, a.per_token + self.dense.per_token, a.per_token2)
 
     def phases(self, n: float, w: float, host: float = 0.0) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ Dense layers and the step's overhead come before and stay as they are. (Spread o
 same work, but the stability limit came out up to 11 % too high where they are a large part of a batch's way.)
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, field, fields
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.policy import Policy
@@ -21,12 +21,24 @@ __all__ = ["LAYERS", "LAYERS_LOCKED", "fewer_layers", "layers_of"]
 LAYERS, LAYERS_LOCKED = 8, 12
 
 
+@dataclass(frozen=True, slots=True)
+class FewLayers(LayerCosts):
+    """Costs of fewer, longer MoE layers behind dense layers that are those of the whole system."""
+
+    whole_dense_layer: Quadratic = field(kw_only=True)
+
+    @property
+    def dense_layer(self) -> Quadratic:
+        """Attention and feed-forward network of a dense layer as one law."""
+        return self.whole_dense_layer
+
+
 def layers_of(policy: Policy) -> int:
     """Layers of the reduced system."""
     return LAYERS_LOCKED if policy.dual_batch and policy.pairing == "locked" else LAYERS
 
 
-def fewer_layers(costs: LayerCosts, layers: int) -> LayerCosts:
+def fewer_layers(costs: LayerCosts, layers: int) -> FewLayers:
     """Costs of a system of at most `layers` MoE layers, besides its dense ones, on which a lone batch takes as long.
 
     Parameters
@@ -52,15 +64,15 @@ def fewer_layers(costs: LayerCosts, layers: int) -> LayerCosts:
     def longer(law: Affine) -> Affine:
         return Affine(factor * law.fixed, factor * law.per_token)
 
-    return replace(
-        costs,
-        attention=Quadratic(factor * a.fixed, factor * a.per_token, factor * a.per_token2),
-        dispatch_send=longer(costs.dispatch_send),
-        dispatch_recv=longer(costs.dispatch_recv),
-        moe=Plateau(factor * costs.moe.floor, factor * costs.moe.per_token),
-        combine_send=longer(costs.combine_send),
-        combine_recv=longer(costs.combine_recv),
-        host_dispatch=factor * costs.host_dispatch,
-        layers=costs.dense_layers + count,
-        dense_attention=costs.dense_attention or a,
-    )
+    whole = {one.name: getattr(costs, one.name) for one in fields(costs)}
+    longer_layers = {
+        "attention": Quadratic(factor * a.fixed, factor * a.per_token, factor * a.per_token2),
+        "dispatch_send": longer(costs.dispatch_send),
+        "dispatch_recv": longer(costs.dispatch_recv),
+        "moe": Plateau(factor * costs.moe.floor, factor * costs.moe.per_token),
+        "combine_send": longer(costs.combine_send),
+        "combine_recv": longer(costs.combine_recv),
+        "host_dispatch": factor * costs.host_dispatch,
+        "layers": costs.dense_layers + count,
+    }
+    return FewLayers(**whole | longer_layers, whole_dense_layer=costs.dense_layer)

@@ -65,13 +65,13 @@ def even_deck(rows: int, rounds: int) -> Ints:
     The rows, which are sorted, are cut into `_STRETCH` cells; a stretch takes one of each, in an order of its own.
     """
     cells = min(_STRETCH, rows)
-    edges = np.arange(cells + 1) * rows // cells
+    edges = [k * rows // cells for k in range(cells + 1)]
     out = []
     for k in range(rounds):
         place = weyl(rows, _ROWS, 7000 + 2 * k * rows)  # where in the round a row comes
         for low, high in pairwise(edges):
             order = np.argsort(place[low:high])
-            jitter = weyl(high - low, _GAPS, 9000 + (2 * k + 1) * rows + int(low))
+            jitter = weyl(high - low, _GAPS, 9000 + (2 * k + 1) * rows + low)
             place[low + order] = (np.arange(high - low) + jitter) / (high - low)
         out.append(np.argsort(place))
     return np.concatenate(out).astype(np.int64)
