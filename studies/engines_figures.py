@@ -106,7 +106,8 @@ def parity_figure(errors: Sequence[Error]) -> dict[str, Any]:
         finite = [(a, b, _NAMES[s]) for a, b, s in points if np.isfinite(b)]
         low, high = min(a for a, _, _ in finite) / 1.2, max(a for a, _, _ in finite) * 1.2
         scale = {"type": "log", "domain": [low, high]}
-        shared = {"type": "quantitative", "scale": scale}
+        axis = {"values": [10.0**k for k in range(-3, 6)], "format": "~g"}  # in between labels run into each other
+        shared = {"type": "quantitative", "scale": scale, "axis": axis}
         dots = {
             "data": {"values": [{"measured": a, "predicted": b, "system": s} for a, b, s in finite]},
             "mark": {"type": "point", "filled": True, "opacity": 0.5, "size": 22, "clip": True},

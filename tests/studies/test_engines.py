@@ -3,6 +3,7 @@
 import json
 import math
 import xml.etree.ElementTree as ET
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -58,10 +59,19 @@ def test_page_and_figures(errors: list[Error], tmp_path: Path) -> None:
     json.dumps([errors_figure(errors), parity_figure(errors)])  # nothing but plain numbers
 
 
+def test_other_walks_give_other_answers_near_by(errors: list[Error]) -> None:
+    for error in errors[:4]:
+        (other,), _ = case_errors(error.case, [error.row], partial(analyse, walk=3))
+        assert other.mean_s != error.mean_s
+        assert other.mean_s == pytest.approx(error.mean_s, rel=0.1)
+        assert other.saturation_rps == error.saturation_rps
+
+
 @pytest.mark.slow
-def test_synchronous_targets_on_development_cases() -> None:
+@pytest.mark.parametrize("system", ["sync", "asap"])
+def test_targets_on_development_cases(system: str) -> None:
     """Median and 95th percentile of absolute errors against the graph engine, as promised."""
-    found = [e for case, rows in load("development", "sync") for e in case_errors(case, rows, slo=True)[0]]
+    found = [e for case, rows in load("development", system) for e in case_errors(case, rows, slo=True)[0]]
     for name, (median, p95, count) in target_rows(found).items():
         wanted = TARGETS[name][3]
         assert count > 80
