@@ -15,8 +15,15 @@ The coefficients come from the symbolic models (`asapmodel.costing`) or from a s
 """
 
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["PHASES", "Affine", "LayerCosts", "Plateau", "Quadratic"]
+
+Amount = TypeVar("Amount", float, NDArray[np.float64])
+"""Tokens or attention work of one batch, or an array of them."""
 
 PHASES = ("attention", "dispatch_send", "dispatch_recv", "moe", "combine_send", "combine_recv")
 """Names of the six phases, in order."""
@@ -30,7 +37,7 @@ class Quadratic:
     per_token: float
     per_token2: float
 
-    def __call__(self, n: float, w: float) -> float:
+    def __call__(self, n: Amount, w: Amount) -> Amount:
         """Seconds for `n` tokens of work `w`."""
         return self.fixed + self.per_token * n + self.per_token2 * w
 
@@ -42,7 +49,7 @@ class Affine:
     fixed: float
     per_token: float
 
-    def __call__(self, n: float) -> float:
+    def __call__(self, n: Amount) -> Amount:
         """Seconds for `n` tokens."""
         return self.fixed + self.per_token * n
 
@@ -54,8 +61,10 @@ class Plateau:
     floor: float
     per_token: float
 
-    def __call__(self, n: float) -> float:
+    def __call__(self, n: Amount) -> Amount:
         """Seconds for `n` tokens."""
+        if isinstance(n, np.ndarray):
+            return np.maximum(self.floor, self.per_token * n)
         return max(self.floor, self.per_token * n)
 
     @property
@@ -97,7 +106,7 @@ class LayerCosts:
         a = self.attention
         return Quadratic(a.fixed + self.dense.fixed, a.per_token + self.dense.per_token, a.per_token2)
 
-    def phases(self, n: float, w: float, host: float = 0.0) -> tuple[float, ...]:
+    def phases(self, n: Amount, w: Amount, host: float = 0.0) -> tuple[Amount, ...]:
         """Durations of the six phases of one MoE layer for a batch of `n` tokens and work `w`, in seconds."""
         return (
             self.attention(n, w),
@@ -108,10 +117,8 @@ class LayerCosts:
             self.combine_recv(n),
         )
 
-    def alone(self, n: float, w: float, host: float = 0.0) -> float:
+    def alone(self, n: Amount, w: Amount, host: float = 0.0) -> Amount:
         """Time of a batch through all layers on idle resources, in seconds."""
-        return (
-            self.step_overhead
-            + self.dense_layers * self.dense_layer(n, w)
-            + self.moe_layers * sum(self.phases(n, w, host))
-        )
+        attention, send, receive, experts, back, end = self.phases(n, w, host)
+        layer = attention + send + receive + experts + back + end
+        return self.step_overhead + self.dense_layers * self.dense_layer(n, w) + self.moe_layers * layer

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from asapmodel.solvers.compiled import ARRAYS_ONLY
 from asapmodel.solvers.event_graph_parts import Log, Network, State, new_log, new_network, new_state
 
 __all__ = ["Log", "Network", "State", "advance", "launch", "new_log", "new_network", "new_state"]
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 _SIZE, _SEQUENCE, _TASKS, _TODO = 0, 1, 2, 3  # entries of State.counter
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAYS_ONLY, forceinline=True)
 def _push(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Ints, time: float, resource: int) -> None:
     """Add a pending task end; of equal times the earlier pushed comes first."""
     k = counter[_SIZE]
@@ -45,7 +46,7 @@ def _push(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Int
     end_resource[k] = resource
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAYS_ONLY, forceinline=True)
 def _pop(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Ints) -> int:
     """Remove the first pending task end and return its resource."""
     resource = end_resource[0]
@@ -75,7 +76,7 @@ def _pop(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Ints
     return resource
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAYS_ONLY, forceinline=True)
 def _serve(
     buffer: int,
     holder: Ints,
@@ -100,7 +101,7 @@ def _serve(
     counter[_TODO] += 1
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@njit(**ARRAYS_ONLY, forceinline=True)
 def _gather(barrier: int, width: Ints, gathered: Ints, gathered_count: Ints, chain: int) -> int:
     """Bring a chain to a barrier; return how many chains go on: all of them when it opens, else none."""
     count = gathered_count[barrier]
@@ -112,12 +113,11 @@ def _gather(barrier: int, width: Ints, gathered: Ints, gathered_count: Ints, cha
     return count + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
     """Let chain `entering` (or -1) reach its position at `until`, else process task ends up to `until`.
 
-    One long function on unpacked arrays: reading arrays out of a tuple costs two atomic reference counts each time,
-    which made the same code in small functions four times slower.
+    One long function: the state of a task end passes through all of its steps.
     """
     resource_of, acquire, release, barrier_of = net.resource, net.acquire, net.release, net.barrier
     first, last, repeats, width = net.segment_first, net.segment_last, net.segment_repeats, net.barrier_width
@@ -215,7 +215,7 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
         entering = -1
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
     """Start a chain whose row of `State.duration` has been filled, at `time >= clock`."""
     segment = 0
@@ -227,7 +227,7 @@ def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
     _run(net, st, log, chain, time)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def advance(net: Network, st: State, log: Log, until: float) -> int:
     """Process task ends up to and including `until`.
 

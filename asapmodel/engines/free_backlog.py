@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
-from asapmodel.engines.free_layers import fewer_layers, layers_of
+from asapmodel.engines.free_layers import LAYERS, fewer_layers
 from asapmodel.engines.graph import Run, exposed_host_dispatch, run
 from asapmodel.engines.walk_sequences import even_deck
 from asapmodel.systems.arrays import make_requests
@@ -35,7 +35,7 @@ class FreeBacklog(NamedTuple):
 
 def reduced(problem: Problem) -> Problem:
     """The system of few layers that stands for the problem's."""
-    return replace(problem, costs=fewer_layers(problem.costs, layers_of(problem.policy)))
+    return replace(problem, costs=fewer_layers(problem.costs, LAYERS))
 
 
 def run_rows(problem: Problem, arrival: Floats, rows: Ints) -> Run:

@@ -3,9 +3,8 @@
 A batch passes dozens of equal layers. What it loses to others in one of them it does not know in the next, so over its
 stay the losses average out, and its stay is nearly a function of who else is active: few layers, each as long as many,
 give the same stays. With `l` layers for `L` every duration of a layer is multiplied by `L / l`; a lone batch takes
-exactly as long as before, resources are asked for exactly as much work, and 48 task completions replace 366. What is
-lost is grain: a batch joins, or starts behind a partner, at a boundary of a layer, which is now longer. Batches that
-start together (locked pairs) feel it most, and get more layers.
+exactly as long as before, resources are asked for exactly as much work, and 96 task completions replace 366. What is
+lost is grain: a batch joins, or starts behind a partner, at a boundary of a layer, which is now longer.
 
 Dense layers and the step's overhead come before and stay as they are. (Spread over the MoE layers they would be the
 same work, but the stability limit came out up to 11 % too high where they are a large part of a batch's way.)
@@ -14,11 +13,10 @@ same work, but the stability limit came out up to 11 % too high where they are a
 from dataclasses import dataclass, field, fields
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
-from asapmodel.policy import Policy
 
-__all__ = ["LAYERS", "LAYERS_LOCKED", "fewer_layers", "layers_of"]
+__all__ = ["LAYERS", "fewer_layers"]
 
-LAYERS, LAYERS_LOCKED = 8, 12
+LAYERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +29,6 @@ class FewLayers(LayerCosts):
     def dense_layer(self) -> Quadratic:
         """Attention and feed-forward network of a dense layer as one law."""
         return self.whole_dense_layer
-
-
-def layers_of(policy: Policy) -> int:
-    """Layers of the reduced system."""
-    return LAYERS_LOCKED if policy.dual_batch and policy.pairing == "locked" else LAYERS
 
 
 def fewer_layers(costs: LayerCosts, layers: int) -> FewLayers:

@@ -28,6 +28,7 @@ FREE_LOADS = ((0.05, 2500), (0.15, 2500), (0.35, 3000), (0.6, 4000), (0.8, 5000)
 
 _SKIP, _DROP, _STRIDE = 200, 50, 2
 _FEW_PROMPTS, _MOST_LONGER = 1.5, 8.0
+_STEP = 500  # of the length of a walk, so that scenarios share their sequences
 
 
 def resources(problem: Problem) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def lone_node(problem: Problem) -> tuple[Node, Floats]:
     host = exposed_host_dispatch(problem.layout, policy, problem.costs)
     prompt, cached = prompts.prompt.astype(np.float64), prompts.cached.astype(np.float64)
     n, w = prompt - cached, prompt**2 - cached**2
-    kernel = np.array([problem.costs.alone(tokens, work, host) for tokens, work in zip(n, w, strict=True)])
+    kernel = problem.costs.alone(n, w, host)
     at_once = (n >= policy.min_batch_tokens * policy.slots) | (prompt > policy.exclusive_tokens)
     ttft = kernel + np.where(at_once, 0.0, policy.batch_window)
     rows = np.arange(len(n))
@@ -72,7 +73,7 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     c, policy = problem.costs, problem.policy
     host = exposed_host_dispatch(problem.layout, policy, c)
     attention, send, receive, experts, back, end = (
-        float(np.mean(column)) for column in zip(*(c.phases(*one, host) for one in zip(n, w, strict=True)), strict=True)
+        float(np.mean(phase)) for phase in c.phases(n, w, host)
     )
     dense = c.dense_layers * c.dense_layer(float(n.mean()), float(w.mean())) + c.step_overhead
     pool = [experts, back, receive] if policy.overlap_moe else [receive + experts + back]
@@ -103,7 +104,7 @@ def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float
     """
     limit, work, prompts = backlog
     longer = min(max(1.0 + load * (prompts / _FEW_PROMPTS - 1.0), 1.0), _MOST_LONGER)  # as many batches, not prompts
-    count = int(longer * count)
+    count = _STEP * round(longer * count / _STEP)
     path = path_of(problem, limit, load, count, walk)
     done = run_rows(problem, path.arrival, path.rows)
     kept = slice(int(longer * _SKIP), count - _DROP, _STRIDE)

@@ -44,15 +44,22 @@ def gamma_shape(cv: float) -> float:
     return 1.0 / max(cv, _LEAST_CV) ** 2
 
 
-@lru_cache(maxsize=256)
-def unit_gaps(cv: float, count: int, start: int) -> Floats:
-    """Gamma gaps of mean 1."""
-    shape = gamma_shape(cv)
-    gaps = np.asarray(gammaincinv(shape, _strata(count, _GAPS, start)), dtype=np.float64)
+@lru_cache(maxsize=64)
+def _gap_quantiles(cv: float, count: int) -> Floats:
+    """Gamma gaps of mean 1 at the middles of equally likely cells, ascending."""
+    gaps: Floats = gammaincinv(gamma_shape(cv), (np.arange(count) + 0.5) / count)
     return gaps / float(gaps.mean())
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
+def unit_gaps(cv: float, count: int, start: int) -> Floats:
+    """Gamma gaps of mean 1."""
+    gaps = np.empty(count)
+    gaps[np.argsort(weyl(count, _GAPS, start))] = _gap_quantiles(cv, count)
+    return gaps
+
+
+@lru_cache(maxsize=64)
 def prompt_rows(rows: int, count: int, start: int) -> Ints:
     """Rows of a length law with `rows` equally likely ones."""
     return (_strata(count, _ROWS, start) * rows).astype(np.int64)

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from asapmodel.solvers.compiled import ARRAYS_ONLY
 from asapmodel.systems.arrays import PolicyNumbers, Requests
 
 __all__ = ["piece_work", "take_min_tokens"]
@@ -14,7 +15,7 @@ __all__ = ["piece_work", "take_min_tokens"]
 Ints = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def piece_work(tokens: float, before: float) -> float:
     """Attention work of `tokens` tokens behind `before` others of the same prompt: `c**2 + 2 c q`, tokens^2.
 
@@ -28,7 +29,7 @@ def piece_work(tokens: float, before: float) -> float:
     return tokens * tokens + 2.0 * tokens * before
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def take_min_tokens(policy: PolicyNumbers, requests: Requests, head: int, tail: int) -> tuple[int, int, float]:
     """Length-aware batching of the paper's section 3.3.1.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
+from asapmodel.solvers.compiled import ARRAYS_ONLY
 from asapmodel.solvers.event_graph import Log, Network, State, advance, launch, new_network
 from asapmodel.systems.arrays import (
     COMBINE_RECV,
@@ -78,7 +79,7 @@ def free_network(layout: Layout, policy: Policy, costs: LayerCosts) -> Network:
     return new_network(np.array(rows), segments, np.array(acquire), np.array(release))
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def _fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: float) -> float:
     """Write the durations of one batch by position; return its time alone on idle resources."""
     duration[0] = cost[STEP]
@@ -98,7 +99,7 @@ def _fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: f
     return alone
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def _find_group(policy: PolicyNumbers, groups: Groups, alone: bool) -> int:
     """The group with the fewest active batches that can take the head (ties: lowest index), or -1."""
     best = -1
@@ -114,7 +115,7 @@ def _find_group(policy: PolicyNumbers, groups: Groups, alone: bool) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def _take(
     net: Network,
     st: State,
@@ -149,7 +150,7 @@ def _take(
     return last
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def _schedule(
     net: Network,
     st: State,
@@ -185,7 +186,7 @@ def _schedule(
     return head, queued
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def run_free(
     net: Network,
     st: State,

@@ -2,35 +2,36 @@
 
 from numba import njit
 
+from asapmodel.solvers.compiled import ARRAYS_ONLY
 from asapmodel.systems.arrays import ATTENTION, DENSE, HOST, MOE, CostArray
 
 __all__ = ["affine_time", "attention_time", "dense_layer_time", "moe_time"]
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def affine_time(cost: CostArray, at: int, n: float) -> float:
     """`fixed + per_token n` of the coefficients at index `at`, seconds."""
     return cost[at] + cost[at + 1] * n
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def _quadratic(cost: CostArray, at: int, n: float, w: float) -> float:
     return cost[at] + cost[at + 1] * n + cost[at + 2] * w
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def attention_time(cost: CostArray, n: float, w: float) -> float:
     """Phase 0, `a0 + a1 n + a2 w`, seconds."""
     return _quadratic(cost, ATTENTION, n, w)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def dense_layer_time(cost: CostArray, n: float, w: float) -> float:
     """Attention and the dense FFN, seconds."""
     return _quadratic(cost, DENSE, n, w)
 
 
-@njit(cache=True, nogil=True)
+@njit(**ARRAYS_ONLY)
 def moe_time(cost: CostArray, n: float) -> float:
     """Phase 3, `max(floor, per_token n) + host`, seconds."""
     return max(cost[MOE], cost[MOE + 1] * n) + cost[HOST]
