@@ -18,13 +18,13 @@ from asapmodel.engines.problem import problem_of
 from asapmodel.scenario import Scenario
 from asapmodel.studies.engines_regimes import bound_of
 
-__all__ = ["DEVELOPMENT_SEED", "EARLIER_SEED", "HELD_OUT_SEED", "Case", "draw"]
+__all__ = ["DEVELOPMENT_SEED", "EARLIER_SEED", "HELD_OUT_SEED", "RECENT_SEED", "Case", "draw"]
 
 DEVELOPMENT_SEED = 20261130
-EARLIER_SEED = 31415926
-"""Held out until its errors had been looked at; in view since."""
+EARLIER_SEED, RECENT_SEED = 31415926, 27182818
+"""Each held out until its errors had been looked at; in view since."""
 
-HELD_OUT_SEED = 27182818
+HELD_OUT_SEED = 16180339
 
 _TRANSFERS = ("dispatch_send", "dispatch_recv", "combine_send", "combine_recv")
 _PAPER_TRANSFERS = {  # fixed, per token of the shipped scenarios, T = 4

@@ -4,12 +4,17 @@ import csv
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from asapmodel.studies.engines_cases import DEVELOPMENT_SEED, EARLIER_SEED, HELD_OUT_SEED
+from asapmodel.studies.engines_cases import DEVELOPMENT_SEED, EARLIER_SEED, HELD_OUT_SEED, RECENT_SEED
 
 __all__ = ["DATA", "FILES", "SEEDS", "Row", "append_row", "read_rows"]
 
 DATA = Path(__file__).parent / "data"
-SEEDS = {"development": DEVELOPMENT_SEED, "earlier": EARLIER_SEED, "held_out": HELD_OUT_SEED}
+SEEDS = {
+    "development": DEVELOPMENT_SEED,
+    "earlier": EARLIER_SEED,
+    "recent": RECENT_SEED,
+    "held_out": HELD_OUT_SEED,
+}
 FILES = {name: f"engines_truth_{name}.csv" for name in SEEDS}
 
 

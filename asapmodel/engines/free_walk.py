@@ -72,9 +72,7 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     """Busy seconds per request of each resource when every prompt is a batch of its own."""
     c, policy = problem.costs, problem.policy
     host = exposed_host_dispatch(problem.layout, policy, c)
-    attention, send, receive, experts, back, end = (
-        float(np.mean(phase)) for phase in c.phases(n, w, host)
-    )
+    attention, send, receive, experts, back, end = (float(np.mean(phase)) for phase in c.phases(n, w, host))
     dense = c.dense_layers * c.dense_layer(float(n.mean()), float(w.mean())) + c.step_overhead
     pool = [experts, back, receive] if policy.overlap_moe else [receive + experts + back]
     own = [attention, send, end] if policy.overlap_attention else [attention + send + end]
