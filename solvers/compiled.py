@@ -6,21 +6,23 @@ its caller holds every array, so the counting is left out (numba's option `_nrt`
 not name; where a version of numba lacks it, the same code runs with the counting).
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from numba import njit
+import numba
 
-__all__ = ["ARRAYS_ONLY"]
+__all__ = ["arrays_only"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_jit: Any = numba.njit
+_OPTIONS = {"cache": True, "nogil": True, "forceinline": True}
 
 
-def _options() -> dict[str, Any]:
-    options = {"cache": True, "nogil": True}
+def arrays_only(function: F) -> F:
+    """Compile a function that makes no array; one that does is refused when it is compiled."""
     try:
-        njit(_nrt=False)(lambda: None)
+        compiled: F = _jit(**_OPTIONS, _nrt=False)(function)
     except KeyError:  # an option that this numba does not know
-        return options
-    return options | {"_nrt": False}
-
-
-ARRAYS_ONLY: dict[str, Any] = _options()
-"""Options of `numba.njit` for a function that makes no array; one that does is refused when it is compiled."""
+        compiled = _jit(**_OPTIONS)(function)
+    return compiled

@@ -12,10 +12,9 @@ the result is the schedule that the rules define, up to rounding of the sums.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from asapmodel.solvers.compiled import ARRAYS_ONLY
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.solvers.event_graph_parts import Log, Network, State, new_log, new_network, new_state
 
 __all__ = ["Log", "Network", "State", "advance", "launch", "new_log", "new_network", "new_state"]
@@ -26,7 +25,7 @@ Floats = NDArray[np.float64]
 _SIZE, _SEQUENCE, _TASKS, _TODO = 0, 1, 2, 3  # entries of State.counter
 
 
-@njit(**ARRAYS_ONLY, forceinline=True)
+@arrays_only
 def _push(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Ints, time: float, resource: int) -> None:
     """Add a pending task end; of equal times the earlier pushed comes first."""
     k = counter[_SIZE]
@@ -46,7 +45,7 @@ def _push(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Int
     end_resource[k] = resource
 
 
-@njit(**ARRAYS_ONLY, forceinline=True)
+@arrays_only
 def _pop(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Ints) -> int:
     """Remove the first pending task end and return its resource."""
     resource = end_resource[0]
@@ -76,7 +75,7 @@ def _pop(end_time: Floats, end_sequence: Ints, end_resource: Ints, counter: Ints
     return resource
 
 
-@njit(**ARRAYS_ONLY, forceinline=True)
+@arrays_only
 def _serve(
     buffer: int,
     holder: Ints,
@@ -101,7 +100,7 @@ def _serve(
     counter[_TODO] += 1
 
 
-@njit(**ARRAYS_ONLY, forceinline=True)
+@arrays_only
 def _gather(barrier: int, width: Ints, gathered: Ints, gathered_count: Ints, chain: int) -> int:
     """Bring a chain to a barrier; return how many chains go on: all of them when it opens, else none."""
     count = gathered_count[barrier]
@@ -113,7 +112,7 @@ def _gather(barrier: int, width: Ints, gathered: Ints, gathered_count: Ints, cha
     return count + 1
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
     """Let chain `entering` (or -1) reach its position at `until`, else process task ends up to `until`.
 
@@ -215,7 +214,7 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
         entering = -1
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
     """Start a chain whose row of `State.duration` has been filled, at `time >= clock`."""
     segment = 0
@@ -227,7 +226,7 @@ def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
     _run(net, st, log, chain, time)
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def advance(net: Network, st: State, log: Log, until: float) -> int:
     """Process task ends up to and including `until`.
 

@@ -47,7 +47,7 @@ def gamma_shape(cv: float) -> float:
 @lru_cache(maxsize=64)
 def _gap_quantiles(cv: float, count: int) -> Floats:
     """Gamma gaps of mean 1 at the middles of equally likely cells, ascending."""
-    gaps: Floats = gammaincinv(gamma_shape(cv), (np.arange(count) + 0.5) / count)
+    gaps = np.asarray(gammaincinv(gamma_shape(cv), (np.arange(count) + 0.5) / count), dtype=np.float64)
     return gaps / float(gaps.mean())
 
 

@@ -4,10 +4,9 @@ The queue is seen as `order[head:tail]`, indices of requests first come, first s
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from asapmodel.solvers.compiled import ARRAYS_ONLY
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.arrays import PolicyNumbers, Requests
 
 __all__ = ["piece_work", "take_min_tokens"]
@@ -15,7 +14,7 @@ __all__ = ["piece_work", "take_min_tokens"]
 Ints = NDArray[np.int64]
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def piece_work(tokens: float, before: float) -> float:
     """Attention work of `tokens` tokens behind `before` others of the same prompt: `c**2 + 2 c q`, tokens^2.
 
@@ -29,7 +28,7 @@ def piece_work(tokens: float, before: float) -> float:
     return tokens * tokens + 2.0 * tokens * before
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def take_min_tokens(policy: PolicyNumbers, requests: Requests, head: int, tail: int) -> tuple[int, int, float]:
     """Length-aware batching of the paper's section 3.3.1.
 

@@ -11,12 +11,11 @@ Buffers: one dispatch and one combine region a group (section 3.2 of the paper).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
-from asapmodel.solvers.compiled import ARRAYS_ONLY
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.solvers.event_graph import Log, Network, State, advance, launch, new_network
 from asapmodel.systems.arrays import (
     COMBINE_RECV,
@@ -79,7 +78,7 @@ def free_network(layout: Layout, policy: Policy, costs: LayerCosts) -> Network:
     return new_network(np.array(rows), segments, np.array(acquire), np.array(release))
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def _fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: float) -> float:
     """Write the durations of one batch by position; return its time alone on idle resources."""
     duration[0] = cost[STEP]
@@ -99,7 +98,7 @@ def _fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: f
     return alone
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def _find_group(policy: PolicyNumbers, groups: Groups, alone: bool) -> int:
     """The group with the fewest active batches that can take the head (ties: lowest index), or -1."""
     best = -1
@@ -115,7 +114,7 @@ def _find_group(policy: PolicyNumbers, groups: Groups, alone: bool) -> int:
     return best
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def _take(
     net: Network,
     st: State,
@@ -150,7 +149,7 @@ def _take(
     return last
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def _schedule(
     net: Network,
     st: State,
@@ -186,7 +185,7 @@ def _schedule(
     return head, queued
 
 
-@njit(**ARRAYS_ONLY)
+@arrays_only
 def run_free(
     net: Network,
     st: State,
