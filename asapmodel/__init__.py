@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from asapmodel.verbs.grid import grid
     from asapmodel.verbs.report import report
     from asapmodel.verbs.sweep import sweep
+    from asapmodel.verbs.validate import validate
 
 __version__ = "0.1.0"
 
@@ -50,6 +51,7 @@ _HOME = {
     "grid": "verbs.grid",
     "report": "verbs.report",
     "sweep": "verbs.sweep",
+    "validate": "verbs.validate",
 }
 
 __all__ = [
@@ -69,6 +71,7 @@ __all__ = [
     "grid",
     "report",
     "sweep",
+    "validate",
 ]
 
 

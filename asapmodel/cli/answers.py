@@ -12,8 +12,17 @@ from asapmodel.cli.text import layout, number, percent, span, table, words
 from asapmodel.result import Assumption, Capacity, Result
 from asapmodel.scenario import Scenario
 from asapmodel.verbs.compare import Comparison
+from asapmodel.verbs.validate import Validation
 
-__all__ = ["basis", "capacity_answer", "comparison_answer", "evaluation_answer", "overload", "sweep_answer"]
+__all__ = [
+    "basis",
+    "capacity_answer",
+    "comparison_answer",
+    "evaluation_answer",
+    "overload",
+    "sweep_answer",
+    "validation_answer",
+]
 
 
 def evaluation_answer(scenario: Scenario, result: Result) -> list[RenderableType]:
@@ -222,3 +231,17 @@ def sweep_answer(scenario: Scenario, results: Sequence[Result]) -> list[Renderab
         out,
         basis(results[0].assumptions),
     ]
+
+
+def validation_answer(answer: Validation) -> list[RenderableType]:
+    """Check, result and figure, one row each."""
+    out = table("check")
+    out.add_column("result")
+    out.add_column("found", overflow="fold")
+    out.add_column("(s)", justify="right")
+    for one in answer.outcomes:
+        verdict = "passed" if one.passed else "[bold]FAILED[/]"
+        out.add_row(escape(one.name), verdict, escape(one.found), number(one.seconds, 2))
+    failed = [one.name for one in answer.outcomes if not one.passed]
+    last = f"Failed: {', '.join(failed)}." if failed else f"All {len(answer.outcomes)} checks passed."
+    return [out, f"[bold]{escape(last)}[/]"]

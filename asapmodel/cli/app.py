@@ -25,6 +25,7 @@ from asapmodel.cli.options import (
     parse_rates,
 )
 from asapmodel.cli.output import note, print_json, progress, show, write_requests
+from asapmodel.cli.validating import validate
 from asapmodel.errors import InputError
 from asapmodel.files import atomic, check_writable
 
@@ -216,6 +217,9 @@ def report(
             graph_points=graph_points,
         )
     note(f"wrote {path}")
+
+
+app.command()(validate)
 
 
 @app.command("list")

@@ -6,7 +6,6 @@ knows about time.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
@@ -19,12 +18,10 @@ from asapmodel.reference.primitives import ASYNC, Primitives
 from asapmodel.reference.scheduler import Prompt, PullScheduler
 from asapmodel.reference.scheduler_worker import Journal, pull_worker, source
 from asapmodel.reference.steps import Phase, Steps
+from asapmodel.reference.system import SCHEDULER, Name
 from asapmodel.reference.virtual_time import Busy, VirtualTime
 
-__all__ = ["SCHEDULER", "AsyncSystem", "VirtualRun", "check_layers", "make_shape", "phase_seconds", "run_asynchronous"]
-
-Name = tuple[Any, ...]
-SCHEDULER: Name = ("scheduler",)
+__all__ = ["AsyncSystem", "VirtualRun", "check_layers", "make_shape", "phase_seconds", "run_asynchronous"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +86,10 @@ class AsyncSystem:
             found["moe", e] = [("moe", e, stream) for stream in self._pool.names]
         found[SCHEDULER] = [SCHEDULER, ("source",)]
         return found
+
+    def linked(self, one: Name, other: Name) -> bool:
+        """Members of a group, and everybody with the scheduler; MoE devices share memory alone with attention."""
+        return SCHEDULER in (one, other) or one[:2] == other[:2]
 
     def start(self, name: Name) -> Steps:
         """Start one worker."""

@@ -14,16 +14,14 @@ from multiprocessing.process import BaseProcess
 from time import monotonic
 from typing import Any, Self
 
-from asapmodel.reference.asynchronous import SCHEDULER, AsyncSystem
 from asapmodel.reference.device_loop import poll
 from asapmodel.reference.device_process import FAILURES, READY, REPORTS, Failure, Report, device_main, stop
 from asapmodel.reference.links import Links, connect
 from asapmodel.reference.shared import SharedPlaces
 from asapmodel.reference.steps import Channel
+from asapmodel.reference.system import SCHEDULER, Name, System
 
 __all__ = ["Crew", "WorkerDied", "interrupts_held"]
-
-Name = tuple[Any, ...]
 
 CHECK = 0.05
 """Seconds between two looks at whether all processes live."""
@@ -73,8 +71,8 @@ class Crew:
     ----------
     make : callable
         Makes the system; called in every process.
-    devices : mapping
-        Workers of every device.
+    system : System
+        Made by it, for the names of devices and workers.
     memory : SharedPlaces
         Places and bitmaps.
     context : multiprocessing context
@@ -83,12 +81,13 @@ class Crew:
 
     def __init__(
         self,
-        make: Callable[[], AsyncSystem],
-        devices: dict[Name, list[Name]],
+        make: Callable[[], System],
+        system: System,
         memory: SharedPlaces,
         context: BaseContext,
     ) -> None:
-        ends = connect(devices, context)
+        devices = system.devices()
+        ends = connect(devices, system.linked, context)
         own = ends.pop(SCHEDULER)
         self._processes: dict[Name, BaseProcess] = {}
         self._stopping = False

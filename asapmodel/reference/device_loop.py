@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from asapmodel.reference.asynchronous import SCHEDULER
 from asapmodel.reference.links import Links
 from asapmodel.reference.shared import SharedPlaces
 from asapmodel.reference.steps import (
@@ -32,6 +31,7 @@ from asapmodel.reference.steps import (
     Unset,
     Write,
 )
+from asapmodel.reference.system import SCHEDULER
 from asapmodel.reference.virtual_time import Busy
 
 __all__ = ["DeviceLoop", "poll"]

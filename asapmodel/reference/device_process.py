@@ -6,19 +6,16 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from asapmodel.reference.asynchronous import SCHEDULER, AsyncSystem
 from asapmodel.reference.device_loop import DeviceLoop, poll
 from asapmodel.reference.links import Links, Peers
 from asapmodel.reference.shared import SharedPlaces
 from asapmodel.reference.steps import Channel
 from asapmodel.reference.super_kernel import Dispatches
+from asapmodel.reference.system import SCHEDULER, Name, System
 from asapmodel.reference.virtual_time import Busy
 
 __all__ = ["FAILURES", "READY", "REPORTS", "Failure", "Report", "device_main", "stop"]
-
-Name = tuple[Any, ...]
 
 READY = Channel(SCHEDULER, "ready")
 """`(device, None)` of a device whose process has the shared memory and its workers."""
@@ -30,12 +27,14 @@ FAILURES = Channel(SCHEDULER, "failures")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a device has done, and which of its workers wait for what; MoE devices fill in the last two."""
+    """What a device has done, and which of its workers wait for what.
+
+    `experts` has, where the device is expert device e, kernels dispatched, and group and layer of every batch in order.
+    """
 
     log: list[Busy]
     waits: list[str]
-    dispatches: Dispatches
-    order: list[tuple[int, int]]
+    experts: dict[int, tuple[Dispatches, list[tuple[int, int]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ def stop(device: Name) -> Channel:
 
 
 def device_main(
-    device: Name, names: Sequence[Name], make: Callable[[], AsyncSystem], memory: SharedPlaces, peers: Peers
+    device: Name, names: Sequence[Name], make: Callable[[], System], memory: SharedPlaces, peers: Peers
 ) -> None:
     """Serve a device until it is told to stop: the main function of its process.
 
@@ -67,9 +66,8 @@ def device_main(
         loop = DeviceLoop(device, {name: system.start(name) for name in names}, memory, links)
         links.send(READY, (device, None))
         poll(lambda: links.since(stop(device)) is not None, loop.turn)
-        expert = system.experts[device[1]] if device[0] == "moe" else None
-        dispatches, order = (expert.kernel.dispatches, expert.order) if expert else (Dispatches(), [])
-        links.send(REPORTS, (device, Report(loop.log, loop.waits(), dispatches, order)))
+        experts = {e: (one.kernel.dispatches, one.order) for e, one in system.experts.items()}
+        links.send(REPORTS, (device, Report(loop.log, loop.waits(), experts)))
     except Exception as error:
         why = "".join(traceback.format_exception_only(error)).strip()
         links.send(FAILURES, Failure(device, why, traceback.format_exc()))

@@ -1,12 +1,12 @@
 """Control links between processes: one connection for every pair of devices that talk, and queues of what has come.
 
-Attention devices of a group talk to each other, and the scheduler talks to all. MoE devices talk to the scheduler only
-about the run itself: with attention devices they share nothing but memory.
+The system says which pairs talk: in the asynchronous one attention devices of a group, and all with the scheduler. MoE
+devices talk to that only about the run itself: with attention devices they share nothing but memory.
 """
 
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import combinations
 from multiprocessing.connection import Connection, wait
@@ -15,20 +15,19 @@ from threading import Thread
 from time import monotonic_ns
 from typing import Any
 
-from asapmodel.reference.asynchronous import SCHEDULER
 from asapmodel.reference.steps import Channel
+from asapmodel.reference.system import Name
 
 __all__ = ["Links", "connect"]
 
-Name = tuple[Any, ...]
 Peers = dict[Name, Connection]
 
 
-def connect(devices: Iterable[Name], context: BaseContext) -> dict[Name, Peers]:
+def connect(devices: Iterable[Name], linked: Callable[[Name, Name], bool], context: BaseContext) -> dict[Name, Peers]:
     """Connections of every device to those that it talks to, by their names."""
     ends: dict[Name, Peers] = {device: {} for device in devices}
     for one, other in combinations(ends, 2):
-        if SCHEDULER in (one, other) or one[:2] == other[:2]:  # members of one group
+        if linked(one, other):
             ends[one][other], ends[other][one] = context.Pipe()
     return ends
 

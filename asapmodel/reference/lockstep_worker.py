@@ -31,23 +31,28 @@ from asapmodel.reference.steps import (
     Steps,
 )
 
-__all__ = ["iteration_worker", "lockstep_device"]
+__all__ = ["device_name", "iteration_worker", "lockstep_device"]
 
 Floats = NDArray[np.float64]
 
 _START = 3  # after all that arrives in the same instant
 
 
-def _orders(e: int) -> Channel:
+def device_name(shape: Shape, e: int) -> tuple[Any, ...]:
+    """Name of expert device e, which is a device of an attention group."""
+    return ("attention", *divmod(e, shape.T))
+
+
+def _orders(shape: Shape, e: int) -> Channel:
     """Batches of a device, one an iteration, None for none."""
-    return Channel(("device", e), "iteration")
+    return Channel(device_name(shape, e), "iteration")
 
 
 def lockstep_device(member: Member, experts: Experts) -> Steps:
     """Go through iteration after iteration, for ever."""
     e = experts.e
     while True:
-        batch = yield Receive(_orders(e))
+        batch = yield Receive(_orders(member.shape, e))
         n, w = (0, 0) if batch is None else (batch.tokens, batch.work)
         yield Spend(Phase("step", n, w, 0))
         own: Floats | None = None
@@ -65,10 +70,10 @@ def _exchange(shape: Shape, e: int, name: str, messages: list[Any]) -> Steps:
     """All-to-all: send each device its message, wait for theirs; returns them in the order of the devices."""
     for k in range(shape.E):
         if k != e:
-            yield Send(Channel(("device", k), f"{name} {e}"), messages[k])
+            yield Send(Channel(device_name(shape, k), f"{name} {e}"), messages[k])
     found = []
     for k in range(shape.E):
-        found.append(messages[e] if k == e else (yield Receive(Channel(("device", e), f"{name} {k}"))))
+        found.append(messages[e] if k == e else (yield Receive(Channel(device_name(shape, e), f"{name} {k}"))))
     return found
 
 
@@ -139,7 +144,7 @@ def iteration_worker(scheduler: IterationScheduler, shape: Shape, count: int, jo
                 if batch is not None:
                     journal.begin(batch, now)
                 for j in range(shape.T):
-                    yield Send(_orders(i * shape.T + j), batch)
+                    yield Send(_orders(shape, i * shape.T + j), batch)
 
 
 def _finish(

@@ -16,15 +16,14 @@ library's resource tracker removes what is left, and says so.
 """
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Any
 
 from asapmodel.policy import Layout, Policy
-from asapmodel.reference.asynchronous import SCHEDULER, AsyncSystem
+from asapmodel.reference.asynchronous import AsyncSystem
 from asapmodel.reference.crew import Crew, WorkerDied, interrupts_held
 from asapmodel.reference.device_loop import DeviceLoop, poll
 from asapmodel.reference.device_process import Report
@@ -34,11 +33,11 @@ from asapmodel.reference.scheduler import Prompt
 from asapmodel.reference.scheduler_worker import Journal
 from asapmodel.reference.shared import SharedPlaces
 from asapmodel.reference.super_kernel import Dispatches
+from asapmodel.reference.synchronous import SyncSystem
+from asapmodel.reference.system import SCHEDULER, Name, System
 from asapmodel.reference.virtual_time import Busy, Stuck
 
 __all__ = ["ProcessRun", "WorkerDied", "run_processes"]
-
-Name = tuple[Any, ...]
 
 ANSWER = 1.0
 """Seconds to wait for the answers of devices when nothing goes on."""
@@ -48,8 +47,8 @@ ANSWER = 1.0
 class ProcessRun:
     """What a run in processes leaves behind; times are seconds since all processes were ready.
 
-    `dispatches` and `orders` have an entry for each MoE device: kernels dispatched, and group and layer of every batch
-    in the order in which they were computed. `makespan` is the end of the last batch.
+    `dispatches` and `orders` have an entry for each expert device: kernels dispatched, and group and layer of every
+    batch in the order in which they were computed. `makespan` is the end of the last batch.
     """
 
     journal: Journal
@@ -70,12 +69,12 @@ def run_processes(
     timeout: float = 60.0,
     start_method: str | None = None,
 ) -> ProcessRun:
-    """Run the asynchronous system in processes, MoE devices in the fair order (see `expert_worker`).
+    """Run a system in processes; MoE devices of an asynchronous one in the fair order (see `expert_worker`).
 
     Parameters
     ----------
     model, layout, policy, prompts, step, primitives
-        As for `AsyncSystem`, and picklable.
+        As for `AsyncSystem` or `SyncSystem`, as the layout says, and picklable.
     timeout : float
         Seconds without an arrival or an end of a batch after which the run is given up, unless an arrival or the end of
         the head's window is still to come.
@@ -92,23 +91,27 @@ def run_processes(
         If nothing goes on for `timeout` seconds: who waits for what.
     """
     context = multiprocessing.get_context(start_method)
-    make = partial(AsyncSystem, model, layout, policy, prompts, step=step, order="fair", primitives=primitives)
+    make: Callable[[], System]
+    if layout.kind == "sync":
+        make = partial(SyncSystem, model, layout, policy, prompts)
+    else:
+        make = partial(AsyncSystem, model, layout, policy, prompts, step=step, order="fair", primitives=primitives)
     system = make()
     devices = system.devices()
-    for device in (("attention", 0, 0), ("moe", 0)):  # what does not divide is refused here and not in a process
-        system.start(devices[device][0])
+    for names in devices.values():  # what does not divide is refused here and not in a process
+        system.start(names[0])
     with ExitStack() as stack:
         with interrupts_held():
             memory = stack.enter_context(closing(SharedPlaces(system.shape, context)))
         with interrupts_held():  # again: the resource tracker, which starts with the memory, unblocks them
-            crew = stack.enter_context(Crew(make, devices, memory, context))
+            crew = stack.enter_context(Crew(make, system, memory, context))
         crew.await_ready()
         memory.unlink()
         start = monotonic()
         workers = {name: system.start(name) for name in devices[SCHEDULER]}
         _drive(DeviceLoop(SCHEDULER, workers, memory, crew.links, start), crew, timeout)
         reports = crew.stop()
-    return _put_together(system.journal, reports, start, layout.E)
+    return _put_together(system.journal, reports, start)
 
 
 def _drive(loop: DeviceLoop, crew: Crew, timeout: float) -> None:
@@ -132,17 +135,17 @@ def _waits(loop: DeviceLoop, crew: Crew) -> list[str]:
     return [*loop.waits(), *(line for report in reports.values() for line in report.waits), *silent]
 
 
-def _put_together(journal: Journal, reports: dict[Name, Report], start: float, E: int) -> ProcessRun:
+def _put_together(journal: Journal, reports: dict[Name, Report], start: float) -> ProcessRun:
     log = [
         replace(busy, start=busy.start - start, end=busy.end - start)  # devices do not know when the run began
         for report in reports.values()
         for busy in report.log
     ]
-    experts = [reports["moe", e] for e in range(E)]
+    experts = {e: found for report in reports.values() for e, found in report.experts.items()}
     return ProcessRun(
         journal,
         sorted(log, key=lambda busy: busy.start),
-        [report.dispatches for report in experts],
-        [report.order for report in experts],
+        [experts[e][0] for e in sorted(experts)],
+        [experts[e][1] for e in sorted(experts)],
         max(journal.end.values(), default=0.0),
     )

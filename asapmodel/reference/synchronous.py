@@ -1,23 +1,21 @@
 """The synchronous baseline put together, and run in virtual time."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
-from asapmodel.reference.asynchronous import SCHEDULER, VirtualRun, check_layers, make_shape, phase_seconds
+from asapmodel.reference.asynchronous import VirtualRun, check_layers, make_shape, phase_seconds
 from asapmodel.reference.devices import AttentionDevice, ExpertDevice, Model
 from asapmodel.reference.iteration_scheduler import IterationScheduler
-from asapmodel.reference.lockstep_worker import iteration_worker, lockstep_device
+from asapmodel.reference.lockstep_worker import device_name, iteration_worker, lockstep_device
 from asapmodel.reference.memory import Memory
 from asapmodel.reference.scheduler import Prompt
 from asapmodel.reference.scheduler_worker import Journal, source
 from asapmodel.reference.steps import Steps
+from asapmodel.reference.system import SCHEDULER, Name
 from asapmodel.reference.virtual_time import VirtualTime
 
 __all__ = ["SyncSystem", "run_synchronous"]
-
-Name = tuple[Any, ...]
 
 
 class SyncSystem:
@@ -55,15 +53,20 @@ class SyncSystem:
 
     def devices(self) -> dict[Name, list[Name]]:
         """Names of the workers of every device; the scheduler is one, with the source of requests."""
-        found: dict[Name, list[Name]] = {("device", e): [("device", e)] for e in range(self.shape.E)}
+        devices = [device_name(self.shape, e) for e in range(self.shape.E)]
+        found: dict[Name, list[Name]] = {name: [(*name, "all")] for name in devices}
         found[SCHEDULER] = [SCHEDULER, ("source",)]
         return found
+
+    def linked(self, one: Name, other: Name) -> bool:
+        """All with all: exchanges are all-to-all."""
+        return one != other
 
     def start(self, name: Name) -> Steps:
         """Start one worker."""
         match name:
-            case ("device", e):
-                i, j = divmod(e, self.shape.T)
+            case ("attention", i, j, _):
+                e = i * self.shape.T + j
                 self.experts[e] = ExpertDevice(self._model, self.shape, e, super_kernel=False)
                 return lockstep_device(AttentionDevice(self._model, self.shape, i, j), self.experts[e])
             case ("source",):

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 
 from asapmodel.engines.graph import run
 from asapmodel.reference.asynchronous import VirtualRun, run_asynchronous
+from asapmodel.reference.random_systems import Drawn
 from asapmodel.reference.synchronous import run_synchronous
 from asapmodel.systems.arrays import make_requests
-from tests.reference.strategies import Drawn, asynchronous, synchronous
+from tests.reference.strategies import asynchronous, synchronous
 
 
 def execute(drawn: Drawn) -> VirtualRun:
