@@ -139,6 +139,8 @@ def phase_seconds(costs: LayerCosts, host: float = 0.0) -> Callable[[Phase], flo
     def seconds(phase: Phase) -> float:
         n, w = float(phase.n), float(phase.w)
         match phase.name:
+            case "barrier":
+                return 0.0
             case "step":
                 return costs.step_overhead
             case "dense":

@@ -60,7 +60,7 @@ def lockstep_device(member: Member, experts: Experts) -> Steps:
             if batch is not None:
                 own = yield from compute_rows(member, Task(batch, layer, own))
             if layer < member.dense_layers:
-                yield from _exchange(member.shape, e, "barrier", [None] * member.shape.E)
+                yield from _barrier(member.shape, e, layer, "dense", None)
             else:
                 own = yield from _expert_layer(member, experts, layer, n, own)
         yield Send(DONE, (member.i, member.j, None if own is None else member.finish(own)))
@@ -77,23 +77,30 @@ def _exchange(shape: Shape, e: int, name: str, messages: list[Any]) -> Steps:
     return found
 
 
+def _barrier(shape: Shape, e: int, layer: int, name: str, message: Any) -> Steps:
+    """Wait for all devices; returns what each of them says. A phase that takes no time but that of waiting."""
+    yield Spend(Phase("barrier", 0, 0, layer))
+    return (yield from _exchange(shape, e, name, [message] * shape.E))
+
+
 def _expert_layer(member: Member, experts: Experts, layer: int, n: int, own: Floats | None) -> Steps:
     """Dispatch, experts and combine; returns own rows after the layer."""
     shape, e = member.shape, experts.e
     away = None if own is None else member.route(layer, own)
     parcels, order = _pack(shape, away)
-    received = yield from _exchange(shape, e, "dispatch", [(n, *parcel) for parcel in parcels])
-    largest = max(one[0] for one in received)
-    total = sum(one[0] for one in received[:: shape.T])
+    sizes = yield from _barrier(shape, e, layer, "sizes", n)
+    largest, total = max(sizes), sum(sizes[:: shape.T])
     yield Spend(Phase("dispatch_send", largest, 0, layer))
+    received = yield from _exchange(shape, e, "dispatch", parcels)
     yield Spend(Phase("dispatch_recv", largest, 0, layer))
-    yield Spend(Phase("moe", total, 0, layer))
-    counts = np.array([one[1] for one in received])
-    arrived = Arrived(0, layer, total, counts, np.zeros(0, np.int64), np.concatenate([one[2] for one in received]))
+    counts = np.array([one[0] for one in received])
+    arrived = Arrived(0, layer, total, counts, np.zeros(0, np.int64), np.concatenate([one[1] for one in received]))
     ends = np.cumsum([0, *counts.sum(axis=1)])
+    yield Spend(Phase("moe", total, 0, layer))
     outcome = experts.compute(arrived)
-    results = yield from _exchange(shape, e, "combine", [outcome[ends[k] : ends[k + 1]] for k in range(shape.E)])
+    yield from _barrier(shape, e, layer, "experts", None)
     yield Spend(Phase("combine_send", largest, 0, layer))
+    results = yield from _exchange(shape, e, "combine", [outcome[ends[k] : ends[k + 1]] for k in range(shape.E)])
     yield Spend(Phase("combine_recv", largest, 0, layer))
     if away is None:
         return None

@@ -14,7 +14,7 @@ from asapmodel.reference.weights import Config
 __all__ = ["Drawn", "draw"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Drawn:
     """One random system."""
 
