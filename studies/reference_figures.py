@@ -87,7 +87,7 @@ def runs_figure(runs: Sequence[RunPair]) -> dict[str, Any]:
         for run in runs
         for measured, predicted in zip(run.ttft, run.predicted_ttft, strict=True)
     ]
-    both = [value[key] for value in values for key in ("measured", "predicted")]
+    both = [seconds for run in runs for seconds in (*run.ttft, *run.predicted_ttft)]
     domain = [min(both) / 1.2, max(both) * 1.2]
     scale = {"type": "log", "domain": domain}
     axis = {"format": "~g"}

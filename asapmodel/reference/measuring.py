@@ -143,9 +143,13 @@ def fit_experts(points: Sequence[Point]) -> Fit:
 
     def law(logs: Floats) -> Floats:
         floor, slope = np.exp(logs)
-        return np.maximum(floor, slope * n)
+        found: Floats = np.maximum(floor, slope * n)
+        return found
+
+    def error(logs: Floats) -> Floats:
+        return law(logs) / seconds - 1.0
 
     start = np.log([seconds.min(), seconds[-1] / n[-1]])
-    best = least_squares(lambda logs: law(logs) / seconds - 1.0, start)
+    best = least_squares(error, start)
     floor, slope = np.exp(best.x).tolist()
     return Fit(Plateau(floor, slope), tuple(points), law(best.x))

@@ -172,12 +172,10 @@ def _calibrated(kind: str, attention: Quadratic, experts: Plateau) -> LayerCosts
         "moe": _slowdown(chains, "moe", experts),
     }
     a, m = here["attention"], here["moe"]
-    return LayerCosts(
-        Quadratic(a * attention.fixed, a * attention.per_token, a * attention.per_token2),
-        moe=Plateau(m * experts.floor, m * experts.per_token),
-        layers=_CONFIG.layers,
-        **_transfers(chains),
-    )
+    quadratic = Quadratic(a * attention.fixed, a * attention.per_token, a * attention.per_token2)
+    send, receive, back, end = _transfers(chains)
+    plateau = Plateau(m * experts.floor, m * experts.per_token)
+    return LayerCosts(quadratic, send, receive, plateau, back, end, layers=_CONFIG.layers)
 
 
 def _measured(kind: str, prompts: Sequence[Prompt]) -> ProcessRun:
@@ -209,14 +207,14 @@ def _slowdown(chains: Sequence[Sequence[Busy]], name: str, law: Callable[[float]
     return float(np.median(ratios))
 
 
-def _transfers(chains: Sequence[Sequence[Busy]]) -> dict[str, Affine]:
+def _transfers(chains: Sequence[Sequence[Busy]]) -> list[Affine]:
     """Affine laws of the four transfers, each from the end of what came before in the layer to its own end."""
     seconds: dict[str, list[tuple[int, float]]] = {name: [] for name in _PHASES}
     for chain in chains:
         for before, busy in pairwise(chain):
             if busy.phase.name in seconds:
                 seconds[busy.phase.name].append((busy.phase.n, busy.end - before.end))
-    return {name: _affine(pairs) for name, pairs in seconds.items()}
+    return [_affine(seconds[name]) for name in _PHASES]
 
 
 def _affine(pairs: Sequence[tuple[int, float]]) -> Affine:
