@@ -9,6 +9,7 @@ from asapmodel.studies.pages import save_figure
 
 __all__ = ["draw_figures", "laws_figure", "runs_figure"]
 
+_LOG = {"type": "log", "nice": False, "padding": 12}
 _COLOURS = {"synchronous": "#b35806", "asynchronous": "#1b7837"}
 
 
@@ -19,7 +20,7 @@ def draw_figures(prediction: Prediction, folder: Path) -> None:
 
 
 def _axis(field: str, title: str, log: bool = False, **more: Any) -> dict[str, Any]:
-    scale = {"type": "log"} if log else {}
+    scale = _LOG if log else {}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
@@ -61,7 +62,7 @@ def _typed(panel: dict[str, Any]) -> dict[str, Any]:
     """Marks that share a scale need its type too."""
     for layer in panel["vconcat"][0]["layer"]:
         for channel in ("x", "y"):
-            layer["encoding"][channel] = {"type": "quantitative", "scale": {"type": "log"}} | layer["encoding"][channel]
+            layer["encoding"][channel] = {"type": "quantitative", "scale": _LOG} | layer["encoding"][channel]
     return panel
 
 

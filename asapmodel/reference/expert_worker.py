@@ -2,13 +2,12 @@
 
 Layers turn up in any order; the super kernel does not mind.
 
-Which of several complete rows to take is not a detail. A group has two batches in flight but room for the results of
-one, and a device whose send stream waits for that room holds up everybody behind it. If devices take complete rows in
-whatever order they find them, two of them can wait for each other for ever (`docs/reference.md` has the shortest such
-run). Two orders are safe:
+Of several complete rows a device may take any: nobody locks up, because a sender writes to no device before all have
+room (`docs/background/reference-system.md` has the proof, and what happens otherwise). Two orders are offered:
 
 * *oldest*: the row that became complete first. This is what the model assumes; it needs a clock that all devices share.
 * *fair*: having seen a complete row, look again, from the group least recently served on, and take the first complete.
+  No group starves, whatever the executor gives of several that are complete.
 """
 
 from typing import Literal, Protocol

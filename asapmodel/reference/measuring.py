@@ -147,7 +147,8 @@ def fit_experts(points: Sequence[Point]) -> Fit:
         return found
 
     def error(logs: Floats) -> Floats:
-        return law(logs) / seconds - 1.0
+        found: Floats = law(logs) / seconds - 1.0
+        return found
 
     start = np.log([seconds.min(), seconds[-1] / n[-1]])
     best = least_squares(error, start)

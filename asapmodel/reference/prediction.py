@@ -37,7 +37,7 @@ from asapmodel.reference.synchronous import run_synchronous
 from asapmodel.reference.virtual_time import Busy
 from asapmodel.reference.weights import Config
 
-__all__ = ["Prediction", "RunPair", "predict"]
+__all__ = ["Law", "Prediction", "RunPair", "predict", "predicted_makespan"]
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +67,7 @@ _TOKENS = (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 _POLICY = Policy(min_batch_tokens=128, max_batch_tokens=768, exclusive_tokens=768, batch_window=0.02)
 _LONE = (32, 64, 128, 256, 512, 32, 64, 128, 256, 512)
 _LOAD = 0.6
+_LEAST_R2, _MOST_ERROR = 0.8, 0.5  # beyond which something is wrong, and not merely disturbed
 _APART = 1.0  # seconds between lone prompts
 _PHASES = ("dispatch_send", "dispatch_recv", "combine_send", "combine_recv")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -112,6 +113,7 @@ class Prediction:
     """Fitted laws, the costs of both systems, and the runs."""
 
     processors: int
+    config: dict[str, int]
     attention: Law
     experts: Law
     costs: dict[str, dict[str, Any]]
@@ -141,7 +143,19 @@ def predict(requests: int = 12, seeds: Sequence[int] = (1,)) -> Prediction:
     found = json.loads(done.stdout)
     laws = {name: Law(**found[name]) for name in ("attention", "experts")}
     runs = tuple(RunPair(**one) for one in found["runs"])
-    return Prediction(found["processors"], laws["attention"], laws["experts"], found["costs"], runs)
+    return Prediction(found["processors"], found["config"], laws["attention"], laws["experts"], found["costs"], runs)
+
+
+def predicted_makespan() -> tuple[bool, str]:
+    """Whether laws are seen and makespans predicted; generous, for machines differ and may have other things to do."""
+    found = predict(requests=8)
+    errors = ", ".join(f"{run.system} {run.makespan_error:+.0%}" for run in found.runs)
+    seen = min(found.attention.r2, found.experts.r2)
+    passed = seen > _LEAST_R2 and all(abs(run.makespan_error) < _MOST_ERROR for run in found.runs)
+    return (
+        passed,
+        f"R^2 of the laws from {seen:.2f}; makespan: {errors}; {found.processors} processors",
+    )
 
 
 def _layout(kind: str) -> Layout:
@@ -267,7 +281,7 @@ def _main(requests: int, seeds: Sequence[int]) -> Prediction:
         costs[kind] = _calibrated(kind, attention.law, law)
         runs += [_run_pair(kind, requests, seed, costs[kind]) for seed in seeds]
     plain = {kind: asdict(one) for kind, one in costs.items()}
-    return Prediction(os.cpu_count() or 1, _law(attention), _law(experts["asap"]), plain, tuple(runs))
+    return Prediction(os.cpu_count() or 1, asdict(_CONFIG), _law(attention), _law(experts["asap"]), plain, tuple(runs))
 
 
 if __name__ == "__main__":
