@@ -132,7 +132,14 @@ def _runs(runs: Sequence[RunPair]) -> str:
         ]
         for run in sorted(runs, key=lambda one: one.system)
     ]
-    header = ["system", "makespan, s", "predicted", "mean TTFT, s", "predicted", "single TTFTs, median |error|"]
+    header = [
+        "system",
+        "makespan, s",
+        "predicted",
+        "mean TTFT, s",
+        "predicted",
+        "median absolute error of single TTFTs",
+    ]
     return markdown_table(header, rows, right=[1, 2, 3, 4, 5])
 
 
