@@ -241,7 +241,7 @@ def validation_answer(answer: Validation) -> list[RenderableType]:
     out.add_column("(s)", justify="right")
     for one in answer.outcomes:
         verdict = "passed" if one.passed else "[bold]FAILED[/]"
-        out.add_row(escape(one.name), verdict, escape(one.found), number(one.seconds, 2))
+        out.add_row(escape(one.name), verdict, escape(one.found), f"{one.seconds:.1f}")
     failed = [one.name for one in answer.outcomes if not one.passed]
     last = f"Failed: {', '.join(failed)}." if failed else f"All {len(answer.outcomes)} checks passed."
     return [out, f"[bold]{escape(last)}[/]"]
