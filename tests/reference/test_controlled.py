@@ -1,4 +1,4 @@
-"""The asynchronous system in any order: the same rows to the last bit, and memory that is used as it should be."""
+"""Both systems in any order: the same rows to the last bit, and memory that is used as it should be."""
 
 import os
 from typing import Any
@@ -16,10 +16,10 @@ from asapmodel.reference.counterexample import tell
 from asapmodel.reference.random_systems import Drawn
 from asapmodel.reference.small_system import SmallSystem, collect, small_system
 from asapmodel.reference.steps import Clear, Read, Send, SetBit, Write
-from asapmodel.reference.system import SCHEDULER
+from asapmodel.reference.synchronous import SyncSystem
+from asapmodel.reference.system import SCHEDULER, System
 from asapmodel.reference.watched_memory import Violation, WatchedMemory
-
-from .strategies import asynchronous
+from tests.reference.strategies import asynchronous, synchronous
 
 EXPLORE = os.environ.get("HYPOTHESIS_PROFILE") == "explore"
 TURNS = 40 if EXPLORE else 4
@@ -77,7 +77,17 @@ def test_rows_are_the_same_bits_in_every_interleaving(small: SmallSystem, any_co
 @given(asynchronous(requests=5), st.integers(0, 2**32), st.sampled_from(["oldest", "fair"]))
 def test_whole_system_computes_the_truth_in_any_order(drawn: Drawn, seed: int, order: Any) -> None:
     """With the scheduler, for whom all times have come: which prompts become a batch depends on the order as well."""
-    system = AsyncSystem(drawn.model, drawn.layout, drawn.policy, drawn.prompts, order=order)
+    whole_run(AsyncSystem(drawn.model, drawn.layout, drawn.policy, drawn.prompts, order=order), drawn, seed)
+
+
+@settings(max_examples=200 if EXPLORE else 15)
+@given(synchronous(requests=5), st.integers(0, 2**32))
+def test_lockstep_computes_the_truth_in_any_order(drawn: Drawn, seed: int) -> None:
+    whole_run(SyncSystem(drawn.model, drawn.layout, drawn.policy, drawn.prompts), drawn, seed)
+
+
+def whole_run(system: System, drawn: Drawn, seed: int) -> None:
+    """Run a system in some order and compare its outputs with the truth."""
     workers = {name: system.start(name) for names in system.devices().values() for name in names}
     memory = WatchedMemory(system.shape)
     left = Controlled(workers, memory, chooser(seed), any_condition=True).run()
