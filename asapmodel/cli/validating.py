@@ -9,7 +9,7 @@ __all__ = ["validate"]
 
 
 def validate(as_json: JsonOption = False) -> None:
-    """Run the executable reference system and compare it with the model; about a minute."""
+    """Run the executable reference system and compare it with the model; a minute or two."""
     from asapmodel.verbs.validate import check_count
     from asapmodel.verbs.validate import validate as ask
 

@@ -82,6 +82,8 @@ def async_dispatch_send(shape: Shape, i: int, j: int, slot: int, phase: Phase, o
     ends = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
     copies = own[order // experts.shape[1]]
     yield Write(expert_ids(i, j, slot), flat)
+    # Room on all devices before the first row is written: waiting row by row, the system can lock up
+    # (docs/background/reference-system.md, "Why a sender waits for all rows first").
     for e in range(shape.E):
         yield Await((Unset(dispatched(e, i), 1 << j),))
     yield Spend(phase)

@@ -38,7 +38,7 @@ def check_count() -> int:
 def validate(progress: Callable[[str], None] | None = None) -> Validation:
     """Run the reference system: really moved tensors against formulas, the graph engine and a monolithic pass.
 
-    Nothing of a user's is read: the systems are small random ones, the same every time. It takes about a minute, and
+    Nothing of a user's is read: the systems are small random ones, the same every time. It takes a minute or two, and
     starts processes (see `asapmodel.reference`).
 
     Parameters
