@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from asapmodel.engines.effort import EFFORTS, EffortName
 from asapmodel.engines.queueing import analyse
 from asapmodel.solvers.queue_errors import QueueError, UnstableError
 from asapmodel.studies.engines_cases import Case
@@ -57,17 +58,18 @@ def main(arguments: list[str] | None = None) -> None:
     every = [error for some in errors.values() for error in some]
     speeds = [measure_speed(system, _cases(every, system)) for system in _SYSTEMS]
     chosen = draw_figures(errors[given.seeds[-1]], folder / "figures")
-    text = page(errors, speeds, chosen)
+    text = page(errors, collect(given.seeds[-1], "quick"), speeds, chosen)
     (folder / "engines.md").write_text(text, encoding="utf-8")
     print(text)
 
 
-def collect(seed: str) -> list[Error]:
+def collect(seed: str, effort: EffortName = "full") -> list[Error]:
     """Errors on all cases of a table of truth."""
+    engine = partial(analyse, effort=EFFORTS[effort])
     found: list[Error] = []
     for case, rows in load(seed):
         try:
-            found += case_errors(case, rows, slo=True)[0]
+            found += case_errors(case, rows, engine, slo=True)[0]
         except QueueError:  # no answer at all: as wrong as can be
             found += [Error(case, row, math.inf, math.inf, math.inf, math.inf, math.nan, None) for row in rows]
     return found
@@ -110,6 +112,16 @@ def _targets(errors: dict[str, list[Error]]) -> str:
     header = ["system", "quantity, utilisation", "target: median / p95"]
     header += [text for seed in errors for text in (f"{seed.replace('_', ' ')} cases", "rows")] + ["verdict"]
     return markdown_table(header, rows, range(2, 3 + 2 * len(errors)))
+
+
+def _quick(errors: Errors) -> str:
+    """Errors of the quick effort; no targets were set for it."""
+    tables = [target_rows([e for e in errors if e.case.system == system]) for system in _SYSTEMS]
+    rows = [
+        [name, *(f"{_share(table[name][0])} / {_share(table[name][1])}" for table in tables)]  # as the targets' table
+        for name in TARGETS
+    ]
+    return markdown_table(["quantity, utilisation", *_SYSTEMS.values()], rows, (1, 2))
 
 
 def _share(value: float) -> str:
@@ -214,7 +226,7 @@ def _unstable(errors: Errors) -> tuple[int, int]:
     return len(cases), wrong
 
 
-def page(errors: dict[str, list[Error]], speeds: Sequence[Speed], chosen: Errors) -> str:
+def page(errors: dict[str, list[Error]], quick: Errors, speeds: Sequence[Speed], chosen: Errors) -> str:
     """The text of `docs/engines.md`."""
     every = [error for some in errors.values() for error in some]
     widths = {what: np.array([getattr(e.row, f"{what}_half_width") for e in every]) for what in ("mean", "p99")}
@@ -236,6 +248,7 @@ def page(errors: dict[str, list[Error]], speeds: Sequence[Speed], chosen: Errors
         unanswered=sum(math.isinf(e.mean_s) for e in every),
         targets=_targets(errors),
         regimes=_regimes(every),
+        quick=_quick(quick),
         worst=_worst(every),
         others=_others(every),
         limit_cases=cases,

@@ -308,7 +308,7 @@ def test_a_system_whose_law_always_misses_does_not_stop_the_report(scenarios: li
 
     readies = iter([Slow(prepare(slow).problem, 3.0), stand_in.analyse(prepare(fast).problem)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queueing, "analyse", lambda _: next(readies))
+        patch.setattr(queueing, "analyse", lambda _, effort: next(readies))
         (group,) = collect([slow, fast], "queueing")
     assert [system.capacity is None for system in group.systems] == [True, False]
     assert group.detail_rate < 3.0

@@ -2,7 +2,7 @@
 
 1. `free_layers`: few long layers stand for many short ones;
 2. `free_backlog`: the stability limit, from the reduced system under a backlog;
-3. `free_walk`: the law at seven loads, each from a fixed walk of some thousand prompts through the scheduler's own
+3. `free_walk`: the law at several loads, each from a fixed walk of some thousand prompts through the scheduler's own
    rules and the event graph of the reduced system, corrected by what is known exactly about its arrivals;
 4. between the loads: monotone interpolation.
 
@@ -16,23 +16,24 @@ from functools import cached_property
 import numpy as np
 
 from asapmodel.engines.analysis import Problem
+from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.free_backlog import FreeBacklog, backlog_of, reduced
-from asapmodel.engines.free_walk import FREE_LOADS, free_node, lone_node, resources
+from asapmodel.engines.free_walk import free_node, lone_node, resources
 from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
 __all__ = ["FreeAnalysis", "analyse_free"]
 
 
-def analyse_free(problem: Problem, walk: int = 0) -> "FreeAnalysis":
+def analyse_free(problem: Problem, walk: int = 0, effort: Effort = FULL) -> "FreeAnalysis":
     """Analyse an asynchronous system.
 
     Parameters
     ----------
     problem : Problem
         `problem.layout.kind` is ``"asap"``.
-    walk : int
-        Which of many fixed walks; see `asapmodel.engines.queueing.analyse`.
+    walk, effort
+        Which of many fixed walks, and their lengths; see `asapmodel.engines.queueing.analyse`.
 
     Raises
     ------
@@ -41,7 +42,7 @@ def analyse_free(problem: Problem, walk: int = 0) -> "FreeAnalysis":
     """
     if problem.layout.kind != "asap":
         raise ValueError(f"free execution is that of asynchronous systems, not of {problem.layout.kind!r}")
-    return FreeAnalysis(enough_rows(problem), walk)
+    return FreeAnalysis(enough_rows(problem), walk, effort)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +51,11 @@ class FreeAnalysis(WalkAnalysis):
 
     @cached_property
     def _reduced(self) -> Problem:
-        return reduced(self.problem)
+        return reduced(self.problem, self.effort)
 
     @cached_property
     def _backlog(self) -> FreeBacklog:
-        return backlog_of(self._reduced)
+        return backlog_of(self._reduced, self.effort)
 
     @property
     def saturation_rps(self) -> float:
@@ -63,8 +64,9 @@ class FreeAnalysis(WalkAnalysis):
 
     def _nodes(self) -> tuple[Node, ...]:
         first, alone = lone_node(self.problem)
-        backlog, walk = self._backlog, self.walk
-        return (first, *(free_node(self._reduced, backlog, alone, load, count, walk) for load, count in FREE_LOADS))
+        given, backlog, effort = self._reduced, self._backlog, self.effort
+        walks = effort.walks
+        return (first, *(free_node(given, backlog, alone, load, n, effort.step, self.walk) for load, n in walks))
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         return dict(zip(resources(self.problem), np.minimum(rate * node.busy, 1.0).tolist(), strict=True)), 0.0

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
-from asapmodel.engines.free_layers import LAYERS, fewer_layers
+from asapmodel.engines.effort import FULL, Effort
+from asapmodel.engines.free_layers import fewer_layers
 from asapmodel.engines.graph import Run, exposed_host_dispatch, run
 from asapmodel.engines.walk_sequences import even_deck
 from asapmodel.systems.arrays import make_requests
@@ -17,7 +18,6 @@ __all__ = ["FreeBacklog", "backlog_of", "reduced", "run_rows"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_BATCHES, _PER_SLOT = 1000, 25  # batches to follow, at least so many a slot
 _EDGE = 0.15  # share of completions left out at either end, while the system fills and empties
 _SHARPNESS = 8  # power of the utilisation by which a resource counts as the one that limits
 
@@ -33,9 +33,9 @@ class FreeBacklog(NamedTuple):
     prompts: float
 
 
-def reduced(problem: Problem) -> Problem:
+def reduced(problem: Problem, effort: Effort = FULL) -> Problem:
     """The system of few layers that stands for the problem's."""
-    return replace(problem, costs=fewer_layers(problem.costs, LAYERS))
+    return replace(problem, costs=fewer_layers(problem.costs, effort.layers))
 
 
 def run_rows(problem: Problem, arrival: Floats, rows: Ints) -> Run:
@@ -44,22 +44,24 @@ def run_rows(problem: Problem, arrival: Floats, rows: Ints) -> Run:
     return run(problem.layout, problem.policy, problem.costs, requests)
 
 
-def backlog_of(problem: Problem) -> FreeBacklog:
+def backlog_of(problem: Problem, effort: Effort = FULL) -> FreeBacklog:
     """Follow a backlog through the reduced system.
 
     Parameters
     ----------
     problem : Problem
         With the costs of few layers (`reduced`).
+    effort : Effort, optional
+        How many batches to follow.
 
     Notes
     -----
     An approximation; `docs/engines.md` has the errors of the saturation throughput against long runs.
     """
     layout, policy = problem.layout, problem.policy
-    deck = even_deck(len(problem.prompts.prompt), 3)
+    deck = even_deck(len(problem.prompts.prompt), effort.rounds)
     first = run_rows(problem, np.zeros(len(deck)), deck)
-    batches = max(_BATCHES, _PER_SLOT * layout.D * policy.slots)
+    batches = max(effort.batches, effort.batches_per_slot * layout.D * policy.slots)
     count = int(len(deck) / first.batches * batches)
     done = first if count <= len(deck) else run_rows(problem, np.zeros(count), np.resize(deck, count))
     ends = np.sort(done.outcome.end)

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field, fields
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 
-__all__ = ["LAYERS", "fewer_layers"]
-
-LAYERS = 16
+__all__ = ["fewer_layers"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,13 @@ from asapmodel.engines.graph import exposed_host_dispatch
 from asapmodel.engines.walk_nodes import Node, node_of
 from asapmodel.engines.walk_path import corrected, path_of
 
-__all__ = ["FREE_LOADS", "free_node", "lone_node", "resources"]
+__all__ = ["free_node", "lone_node", "resources"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-FREE_LOADS = ((0.05, 2500), (0.15, 2500), (0.35, 3000), (0.6, 4000), (0.8, 5000), (0.9, 6000), (0.96, 7000))
-"""Loads relative to saturation, and prompts of the walk at each where batches hold few."""
-
 _SKIP, _DROP, _STRIDE = 200, 50, 2
 _FEW_PROMPTS, _MOST_LONGER = 1.5, 8.0
-_STEP = 500  # of the length of a walk, so that scenarios share their sequences
 
 
 def resources(problem: Problem) -> tuple[str, ...]:
@@ -82,7 +78,9 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     return busy
 
 
-def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int, walk: int) -> Node:
+def free_node(
+    problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int, step: int, walk: int
+) -> Node:
     """Stationary answer at one load.
 
     Parameters
@@ -97,12 +95,14 @@ def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float
         Between 0 and 1, relative to saturation.
     count : int
         Prompts of the walk where batches hold few; in proportion more where they hold many.
+    step : int
+        Unit of that number.
     walk : int
         Which of many walks.
     """
     limit, work, prompts = backlog
     longer = min(max(1.0 + load * (prompts / _FEW_PROMPTS - 1.0), 1.0), _MOST_LONGER)  # as many batches, not prompts
-    count = _STEP * round(longer * count / _STEP)
+    count = step * round(longer * count / step)
     path = path_of(problem, limit, load, count, walk)
     done = run_rows(problem, path.arrival, path.rows)
     kept = slice(int(longer * _SKIP), count - _DROP, _STRIDE)

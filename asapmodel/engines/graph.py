@@ -6,6 +6,7 @@ Takes requests, layout, policy and costs; gives per-request times and what the r
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
@@ -14,7 +15,7 @@ from asapmodel.systems import lockstep
 from asapmodel.systems.arrays import Outcome, Requests, cost_array, new_outcome, policy_numbers
 from asapmodel.systems.free import free_network, new_groups, run_free
 
-__all__ = ["Run", "exposed_host_dispatch", "run"]
+__all__ = ["Run", "exposed_host_dispatch", "lockstep_arguments", "resource_names", "run"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,8 @@ class Run:
 
     `busy_s` maps a resource to its busy seconds (groups: mean over groups), `critical_s` a phase to the seconds it
     paces the system; `tasks` counts completed tasks; `barrier_waste` is the share of the attention groups' stepping
-    time lost at barriers (0 in free execution).
+    time lost at barriers (0 in free execution). In free execution batch `b` ends before request `bound[b]`, where batch
+    0 begins with the first request and every other where the one before ends.
     """
 
     outcome: Outcome
@@ -34,6 +36,7 @@ class Run:
     tasks: int
     barrier_waste: float
     log: Log
+    bound: NDArray[np.int64]
 
 
 def exposed_host_dispatch(layout: Layout, policy: Policy, costs: LayerCosts) -> float:
@@ -44,7 +47,14 @@ def exposed_host_dispatch(layout: Layout, policy: Policy, costs: LayerCosts) -> 
     return 0.0 if layout.kind == "sync" or policy.super_kernel else costs.host_dispatch
 
 
-def run(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, log_tasks: int = 0) -> Run:
+def run(
+    layout: Layout,
+    policy: Policy,
+    costs: LayerCosts,
+    requests: Requests,
+    log_tasks: int = 0,
+    window: tuple[float, float] = (-np.inf, np.inf),
+) -> Run:
     """Evaluate one request sequence to its end.
 
     Parameters
@@ -54,24 +64,31 @@ def run(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, l
     requests : Requests
         In arrival order (see `asapmodel.systems.arrays.make_requests`).
     log_tasks : int
-        Free execution: keep the first so many tasks (start, end, resource, chain, position).
+        Free execution: keep the first so many tasks of the window.
+    window : (float, float)
+        Free execution: which tasks to keep, by time; see `asapmodel.solvers.event_graph.Log`.
     """
     if layout.kind == "sync":
         return _run_lockstep(layout, policy, costs, requests)
-    return _run_free(layout, policy, costs, requests, log_tasks)
+    return _run_free(layout, policy, costs, requests, new_log(log_tasks, window))
 
 
-def _run_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, log_tasks: int) -> Run:
+def resource_names(policy: Policy) -> tuple[list[str], list[str]]:
+    """Streams of the pool and of an attention group, in the order of their numbers in `free_network`."""
+    pool = ["moe", "moe_send", "moe_receive"] if policy.overlap_moe else ["moe"]
+    own = ["attention", "attention_send", "attention_receive"] if policy.overlap_attention else ["attention"]
+    return pool, own
+
+
+def _run_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, log: Log) -> Run:
     network = free_network(layout, policy, costs)
     state = new_state(network, policy.slots)
-    log = new_log(log_tasks)
     outcome = new_outcome(len(requests.arrival))
-    groups = new_groups(layout.D, policy.slots)
+    groups = new_groups(layout.D, policy.slots, len(requests.arrival))
     numbers = policy_numbers(layout, policy)
     cost = cost_array(costs, exposed_host_dispatch(layout, policy, costs))
     run_free(network, state, log, numbers, cost, requests, outcome, groups)
-    pool = ["moe", "moe_send", "moe_receive"] if policy.overlap_moe else ["moe"]
-    own = ["attention", "attention_send", "attention_receive"] if policy.overlap_attention else ["attention"]
+    pool, own = resource_names(policy)
     busy = {name: float(state.busy[k]) for k, name in enumerate(pool)}
     stalled = {name: float(state.stalled[k]) for k, name in enumerate(pool)}
     for k, name in enumerate(own):
@@ -86,21 +103,27 @@ def _run_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reque
         tasks=int(state.counter[2]),
         barrier_waste=0.0,
         log=log,
+        bound=groups.bound[: int(groups.tally[0])],
     )
 
 
-def _run_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Run:
-    times = np.zeros((len(requests.arrival), 3))
-    tally = lockstep.run_lockstep(
+def lockstep_arguments(
+    layout: Layout, policy: Policy, costs: LayerCosts
+) -> tuple[NDArray[np.float64], int, int, bool, bool, float]:
+    """Coefficients, groups, budget, chunked, by work and window, as the loops of `asapmodel.systems.lockstep` ask."""
+    return (
         lockstep.coefficients(costs),
         layout.D,
         policy.chunk_tokens or policy.max_batch_tokens,
         policy.chunk_tokens > 0,
         policy.balance == "work",
         policy.batch_window,
-        *requests,
-        times,
     )
+
+
+def _run_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Run:
+    times = np.zeros((len(requests.arrival), 3))
+    tally = lockstep.run_lockstep(*lockstep_arguments(layout, policy, costs), *requests, times)
     engine, total, pace, transfers, experts, batches, tokens = tally.tolist()
     own = total / layout.D
     outcome = Outcome(*np.ascontiguousarray(times.T))
@@ -113,4 +136,5 @@ def _run_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: R
         tasks=int(batches) * (costs.layers + 5 * costs.moe_layers),
         barrier_waste=1.0 - own / pace if pace > 0 else 0.0,
         log=new_log(),
+        bound=np.zeros(0, dtype=np.int64),
     )

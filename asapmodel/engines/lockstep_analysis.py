@@ -4,7 +4,7 @@ In three steps, each in a module of its own, none with random numbers:
 
 1. `lockstep_backlog`: the stability limit, and what each prompt costs in full iterations, from iterations under a
    backlog;
-2. `lockstep_walk`: the law at eight loads, each from a fixed walk of some thousand prompts through the system's own
+2. `lockstep_walk`: the law at several loads, each from a fixed walk of some thousand prompts through the system's own
    rules, corrected by a reference queue that is solved exactly;
 3. `walk_nodes`: monotone interpolation between the loads; an operating point is only this.
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
+from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.lockstep_backlog import Backlog, under_backlog
 from asapmodel.engines.lockstep_walk import UTILISATION, lone_prompts, node_at, node_loads
 from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
@@ -28,15 +29,15 @@ __all__ = ["LockstepAnalysis", "analyse_lockstep"]
 Floats = NDArray[np.float64]
 
 
-def analyse_lockstep(problem: Problem, walk: int = 0) -> "LockstepAnalysis":
+def analyse_lockstep(problem: Problem, walk: int = 0, effort: Effort = FULL) -> "LockstepAnalysis":
     """Analyse a synchronous system.
 
     Parameters
     ----------
     problem : Problem
         `problem.layout.kind` is ``"sync"``.
-    walk : int
-        Which of many fixed walks; see `asapmodel.engines.queueing.analyse`.
+    walk, effort
+        Which of many fixed walks, and their lengths; see `asapmodel.engines.queueing.analyse`.
 
     Raises
     ------
@@ -45,7 +46,7 @@ def analyse_lockstep(problem: Problem, walk: int = 0) -> "LockstepAnalysis":
     """
     if problem.layout.kind != "sync":
         raise ValueError(f"the lockstep engine analyses synchronous systems, not {problem.layout.kind!r}")
-    return LockstepAnalysis(enough_rows(problem), walk)
+    return LockstepAnalysis(enough_rows(problem), walk, effort)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ class LockstepAnalysis(WalkAnalysis):
 
     @cached_property
     def _backlog(self) -> Backlog:
-        return under_backlog(self.problem)
+        return under_backlog(self.problem, self.effort)
 
     @property
     def saturation_rps(self) -> float:
@@ -67,7 +68,7 @@ class LockstepAnalysis(WalkAnalysis):
     def _nodes(self) -> tuple[Node, ...]:
         limit, work = self._backlog
         first, alone = lone_prompts(self.problem)
-        loads = node_loads(limit * first.mean)
+        loads = node_loads(limit * first.mean, self.effort)
         return (first, *(node_at(self.problem, work, alone, limit, load, long, self.walk) for load, long in loads))
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
+from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.walk_sequences import deck
 from asapmodel.systems.lockstep import coefficients, run_backlog
 
@@ -19,7 +20,6 @@ __all__ = ["Backlog", "under_backlog"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_FEWEST, _MOST = 16384, 24576  # prompts in the deck
 _ITERATIONS = 200_000  # at most: chunks of a few tokens
 _DEPTH = 3.0  # backlog in full batches and longest prompts of every group
 
@@ -31,7 +31,7 @@ class Backlog(NamedTuple):
     work: Floats
 
 
-def under_backlog(problem: Problem) -> Backlog:
+def under_backlog(problem: Problem, effort: Effort = FULL) -> Backlog:
     """Run iterations that find a backlog, and share their time out among the prompts."""
     layout, policy, costs = problem.layout, problem.policy, problem.costs
     prompt, cached = problem.prompts.prompt, problem.prompts.cached
@@ -40,7 +40,8 @@ def under_backlog(problem: Problem) -> Backlog:
     budget = policy.chunk_tokens or policy.max_batch_tokens
     target = _DEPTH * layout.D * (budget + float(tokens.max()))
     wanted = int(1.3 * target / mean + 12.0 * layout.D * budget / mean)
-    order = deck(len(prompt), -(-min(max(wanted, _FEWEST), _MOST) // len(prompt)))
+    fewest = effort.lockstep_deck
+    order = deck(len(prompt), -(-min(max(wanted, fewest), fewest * 3 // 2) // len(prompt)))
     done = cached[order]
     if policy.chunk_tokens:
         # Equal prompts keep the groups in step for ever if they start in step, which Poisson arrivals do not do.

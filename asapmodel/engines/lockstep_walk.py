@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
+from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.walk_nodes import Node, node_of
 from asapmodel.engines.walk_path import corrected, path_of
 from asapmodel.systems.lockstep import coefficients, run_lockstep
@@ -27,16 +28,8 @@ __all__ = ["UTILISATION", "lone_prompts", "node_at", "node_loads"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_LOADS = (0.35, 0.6, 0.8, 0.9, 0.96)
-"""Loads, relative to saturation, at which the stationary law is found; below the first see `node_loads`."""
 
-_WALKS = ((3500, 1), (8000, 2), (16000, 4), (24000, 6), (24000, 6))
-"""Prompts of the walk at each of `_LOADS`, and every how many of them one is kept: neighbours tell much the same."""
-
-_LIGHT_WALK = (6000, 2)
-
-
-def node_loads(lone_arrivals: float) -> tuple[tuple[float, tuple[int, int]], ...]:
+def node_loads(lone_arrivals: float, effort: Effort = FULL) -> tuple[tuple[float, tuple[int, int]], ...]:
     """Loads of the nodes above 0, and their walks.
 
     `lone_arrivals` is the number of prompts that arrive at saturation during the time of a lone one: where it is large,
@@ -44,7 +37,9 @@ def node_loads(lone_arrivals: float) -> tuple[tuple[float, tuple[int, int]], ...
     """
     first = min(max(0.35 / lone_arrivals, 0.015), 0.1)
     second = min(max(1.2 / lone_arrivals, 2.0 * first), 0.22)
-    return ((first, _LIGHT_WALK), (second, _LIGHT_WALK), *zip(_LOADS, _WALKS, strict=True))
+    light = effort.lockstep_light
+    walks = ((load, (count, stride)) for load, count, stride in effort.lockstep_walks)
+    return ((first, light), (second, light), *walks)
 
 
 UTILISATION = ("attention", "barrier", "transfers", "moe", "engine")

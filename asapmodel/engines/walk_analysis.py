@@ -1,13 +1,15 @@
 """An `Analysis` out of answers at a few loads: what the synchronous and the asynchronous half share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import ByLength, Point, Problem, Prompts, TtftLaw
+from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node, NodeTable
 from asapmodel.solvers.queue_errors import UnstableError, positive
 
@@ -33,11 +35,13 @@ class WalkAnalysis(ABC):
     """A system with everything that does not depend on the rate; see `Analysis`.
 
     Stability limit and nodes are computed on first use; `at` is an interpolation. A half of the engine gives the limit,
-    the nodes and what is busy. `walk` says which of many fixed walks is taken.
+    the nodes and what is busy. `walk` says which of many fixed walks is taken,
+    `effort` how long they are.
     """
 
     problem: Problem
     walk: int = 0
+    effort: Effort = FULL
 
     @property
     @abstractmethod
@@ -71,7 +75,7 @@ class WalkAnalysis(ABC):
         """Stationary answer at a rate, requests/s; UnstableError at or above the stability limit."""
         return self.at_many([rate])[0]
 
-    def at_many(self, rates: ArrayLike) -> list[Point]:
+    def at_many(self, rates: Sequence[float]) -> list[Point]:
         """Stationary answers at several rates, requests/s, in one interpolation.
 
         Raises
@@ -81,7 +85,7 @@ class WalkAnalysis(ABC):
         MomentError
             If one is not positive and finite.
         """
-        wanted = np.array([positive("rate", float(rate)) for rate in np.ravel(np.asarray(rates, dtype=np.float64))])
+        wanted = np.array([positive("rate", float(rate)) for rate in rates])
         loads = wanted / self.saturation_rps
         if np.any(loads >= 1.0):
             raise UnstableError(float(loads.max()))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from asapmodel import summary
 from asapmodel.engines.analysis import Point
+from asapmodel.engines.effort import EffortName
 from asapmodel.errors import InputError
 from asapmodel.scenario import Scenario
 from asapmodel.verbs.evaluate import Prepared, check_rate, prepare
@@ -33,11 +34,13 @@ def grid(
     *,
     utilisations: Sequence[float] | None = None,
     horizon: float | str | None = None,
+    effort: EffortName = "full",
 ) -> pd.DataFrame:
     """Evaluate every scenario at every rate, or at every share of its own stability limit.
 
-    What depends on the scenario alone (0.03 s for a synchronous system, up to 0.4 s for an asynchronous one) is done
-    once a scenario; then some 8,000 points a second, since nothing is built for a point but its row.
+    What depends on the scenario alone is done once a scenario: 0.03 s for a synchronous system, up to 0.4 s for an
+    asynchronous one, with the quick effort a quarter and a tenth of that. Then come some 30,000 points a second, since
+    nothing is built for a point but its row.
 
     Parameters
     ----------
@@ -49,6 +52,9 @@ def grid(
         In place of `rates`: shares of each scenario's stability limit.
     horizon : float or str, optional
         See `evaluate`.
+    effort : str
+        ``"quick"`` is for screening: larger errors, which `docs/engines.md` states. Scenarios that are prepared have
+        their own.
 
     Returns
     -------
@@ -72,7 +78,7 @@ def grid(
     names: list[tuple[int, str, str]] = []
     words: list[tuple[bool, str]] = []
     for place, one in enumerate(scenarios):
-        ready = one if isinstance(one, Prepared) else prepare(one)
+        ready = one if isinstance(one, Prepared) else prepare(one, effort=effort)
         scale = 1.0 if utilisations is None else ready.analysis.saturation_rps
         speeds = [scale * value for value in wanted]
         blocks.append(_block(ready, speeds, check_horizon(ready.scenario, horizon, "queueing"), words))
@@ -93,9 +99,8 @@ def _block(
     out = np.full((len(rates), len(_NUMBERS)), np.nan)
     limit, layout = ready.analysis.saturation_rps, ready.scenario.layout
     objective = ready.scenario.slo.ttft
-    for row, rate in zip(out, rates, strict=True):
+    for row, rate, point in zip(out, rates, ready.points(rates, horizon), strict=True):
         row[:3] = rate, rate / limit, limit
-        point = ready.point(rate, horizon)
         if point is None:
             words.append((False, ready.limit_bottleneck))
             continue

@@ -1,5 +1,6 @@
 """What the verbs share: the names of the engines, and a scenario with all that does not depend on the rate."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from asapmodel import summary, units
 from asapmodel.costing import Costing, layer_costs
 from asapmodel.engines import queueing
 from asapmodel.engines.analysis import Analysis, Point, Problem
+from asapmodel.engines.effort import EFFORTS, EffortName
 from asapmodel.engines.graph import Run, run
 from asapmodel.engines.problem import problem_of
 from asapmodel.errors import InputError, NoAnswer
@@ -87,12 +89,14 @@ def check_horizon(scenario: Scenario, horizon: float | str | None, engine: str) 
 class Prepared:
     """A scenario with everything that does not depend on the rate, each computed when first asked for.
 
-    `traffic` and `saturation_rps` are the graph engine's, `analysis` and `limit_bottleneck` the queueing engine's.
+    `traffic` and `saturation_rps` are the graph engine's, `analysis` and `limit_bottleneck` the queueing engine's. That
+    has two efforts: ``"quick"`` is for screening thousands of scenarios; `docs/engines.md` has the errors of both.
     """
 
     scenario: Scenario
     costing: Costing
     seed: int | None = None
+    effort: EffortName = "full"
 
     @cached_property
     def traffic(self) -> Traffic:
@@ -132,13 +136,19 @@ class Prepared:
             If it is outside what the engine can treat.
         """
         try:
-            return queueing.analyse(self.problem)
+            return queueing.analyse(self.problem, effort=EFFORTS[self.effort])
         except QueueError as error:
             raise self._beyond(error) from None
 
     @cached_property
     def _laws(self) -> dict[float | None, Analysis]:
         return {}
+
+    def _law(self, horizon: float | None) -> Analysis:
+        law = self._laws.get(horizon)
+        if law is None:
+            law = self._laws[horizon] = queueing.law_of(self.analysis, horizon)
+        return law
 
     def point(self, rate: float, horizon: float | None) -> Point | None:
         """Answer of the queueing engine; see `asapmodel.engines.queueing.operating_point`.
@@ -156,10 +166,14 @@ class Prepared:
             If the engine finds none although there should be one.
         """
         try:
-            law = self._laws.get(horizon)
-            if law is None:
-                law = self._laws[horizon] = queueing.law_of(self.analysis, horizon)
-            return queueing.operating_point(law, rate)
+            return queueing.operating_point(self._law(horizon), rate)
+        except QueueError as error:
+            raise self._beyond(error) from None
+
+    def points(self, rates: Sequence[float], horizon: float | None) -> list[Point | None]:
+        """Answers of the queueing engine at several rates; see `point`."""
+        try:
+            return queueing.operating_points(self._law(horizon), rates)
         except QueueError as error:
             raise self._beyond(error) from None
 
@@ -175,16 +189,30 @@ class Prepared:
     @cached_property
     def law_assumptions(self) -> tuple[Assumption, ...]:
         """What the queueing engine's answers rest on: the costs, and for a replayed trace what is left of it."""
+        known = self.costing.assumptions
+        if self.effort != "full":
+            source = "errors in docs/engines.md"
+            known = (*known, Assumption("effort of the queueing engine", self.effort, "", "assumed", source))
         if self.scenario.workload.trace is None:
-            return self.costing.assumptions
+            return known
         value = f"its lengths in no order, gaps between arrivals independent with cv {self.problem.gap_cv:.3g}"
         source = "asapmodel.engines.problem; the graph engine replays the trace itself"
-        return (*self.costing.assumptions, Assumption("trace replaced by its laws", value, "", "derived", source))
+        return (*known, Assumption("trace replaced by its laws", value, "", "derived", source))
 
 
-def prepare(scenario: Scenario, seed: int | None = None, costing: Costing | None = None) -> Prepared:
-    """Evaluate the cost models; traffic is drawn or analysed when first needed."""
-    return Prepared(scenario, costing or layer_costs(scenario), seed)
+def prepare(
+    scenario: Scenario, seed: int | None = None, costing: Costing | None = None, effort: EffortName = "full"
+) -> Prepared:
+    """Evaluate the cost models; traffic is drawn or analysed when first needed.
+
+    Raises
+    ------
+    InputError
+        If the layout does not fit the memory, a trace cannot be read, or the queueing engine has no such effort.
+    """
+    if effort not in EFFORTS:
+        raise InputError("effort", "", f"there is no effort {effort!r}", f"give one of: {', '.join(EFFORTS)}")
+    return Prepared(scenario, costing or layer_costs(scenario), seed, effort)
 
 
 def saturation_throughput(ready: Prepared, waiting: Requests) -> float:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from asapmodel.engines.effort import QUICK, EffortName
 from asapmodel.engines.queueing import analyse
 from asapmodel.studies.engines import TARGETS, page, target_rows
-from asapmodel.studies.engines_errors import Error, case_errors, group, load, slo_rate
+from asapmodel.studies.engines_errors import Error, case_errors, group, load, slo_rate, spread
 from asapmodel.studies.engines_figures import draw_figures, errors_figure, parity_figure
 from asapmodel.studies.engines_speed import Speed
 
@@ -51,8 +52,10 @@ def test_page_and_figures(errors: list[Error], tmp_path: Path) -> None:
     chosen = draw_figures(errors, tmp_path)
     for name in ("errors", "parity", "laws"):
         ET.parse(tmp_path / f"engines-{name}.svg")
-    speed = Speed("sync", 1e-2, 2e-2, 1e-4, 1e-3, 1e-3, 5e3, 1e-2)
-    text = page({"development": errors, "held_out": errors}, [speed], chosen)
+    prepare: dict[EffortName, float] = {"full": 1e-2, "quick": 1e-3}
+    grids = {(effort, count): 5e3 for effort in prepare for count in (19, 200)}
+    speed = Speed("sync", prepare, prepare, 1e-4, 1e-3, 1e-3, grids, 2e4, 1e-2)
+    text = page({"development": errors, "held_out": errors}, errors, [speed], chosen)
     for name in TARGETS:
         assert name in text
     assert "{" not in text.replace("{ ", "")
@@ -65,6 +68,21 @@ def test_other_walks_give_other_answers_near_by(errors: list[Error]) -> None:
         assert other.mean_s != error.mean_s
         assert other.mean_s == pytest.approx(error.mean_s, rel=0.1)
         assert other.saturation_rps == error.saturation_rps
+
+
+@pytest.mark.parametrize("system", ["sync", "asap"])
+def test_the_quick_effort_is_a_coarser_answer_to_the_same_question(system: str) -> None:
+    """Errors on some seen cases; `docs/engines.md` has those on all."""
+    engine = partial(analyse, effort=QUICK)
+    found = [
+        e for case, rows in load("development", system, slice(0, 40)) for e in case_errors(case, rows, engine, True)[0]
+    ]
+    mean, saturation = spread([e.mean for e in found]), spread([e.saturation for e in found])
+    assert mean[0] < 0.06
+    assert spread([e.slo for e in found])[0] < 0.04
+    assert saturation[0] < 0.02
+    full = [e for case, rows in load("development", system, slice(0, 40)) for e in case_errors(case, rows)[0]]
+    assert all(a.mean_s != b.mean_s for a, b in zip(found, full, strict=True))
 
 
 @pytest.mark.slow

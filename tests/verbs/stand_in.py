@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from asapmodel.engines.analysis import ByLength, Point, Problem, TtftLaw
+from asapmodel.engines.effort import FULL, Effort
 from asapmodel.solvers.queue_errors import UnstableError
 
 __all__ = ["SERVICE", "SingleServer", "analyse"]
@@ -46,6 +47,6 @@ class SingleServer:
         )
 
 
-def analyse(problem: Problem) -> SingleServer:
+def analyse(problem: Problem, walk: int = 0, effort: Effort = FULL) -> SingleServer:
     """In place of `asapmodel.engines.queueing.analyse`."""
     return SingleServer(problem)

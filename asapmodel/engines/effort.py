@@ -1,0 +1,72 @@
+"""How much the queueing engine does before its first answer: in full for an answer, quick for thousands of them.
+
+Loads and walks trade time against error. Both efforts follow the same method, and the errors of both against the graph
+engine are in `docs/engines.md`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["EFFORTS", "FULL", "QUICK", "Effort", "EffortName"]
+
+EffortName = Literal["full", "quick"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Lengths of walks.
+
+    Attributes
+    ----------
+    layers : int
+        Asynchronous: MoE layers that stand for all (`free_layers`).
+    walks : tuple of (load, prompts)
+        Asynchronous: loads relative to saturation, and prompts of the walk at each where batches hold few.
+    batches, batches_per_slot, rounds : int
+        Asynchronous: batches of the backlog to follow, at least so many a slot; rounds of the deck to begin with.
+    step : int
+        Asynchronous: unit of the lengths of walks, so that scenarios share their sequences.
+    lockstep_light : (int, int)
+        Synchronous: prompts of the walks at the two lightest loads, and every how many of them one is kept.
+    lockstep_walks : tuple of (load, prompts, stride)
+        Synchronous: the same at the other loads. Neighbours tell much the same, so not all are kept.
+    lockstep_deck : int
+        Synchronous: prompts of the backlog, at least; half as many more at most.
+    """
+
+    layers: int
+    walks: tuple[tuple[float, int], ...]
+    batches: int
+    batches_per_slot: int
+    rounds: int
+    step: int
+    lockstep_light: tuple[int, int]
+    lockstep_walks: tuple[tuple[float, int, int], ...]
+    lockstep_deck: int
+
+
+FULL = Effort(
+    layers=16,
+    walks=((0.05, 2500), (0.15, 2500), (0.35, 3000), (0.6, 4000), (0.8, 5000), (0.9, 6000), (0.96, 7000)),
+    batches=1000,
+    batches_per_slot=25,
+    rounds=3,
+    step=500,
+    lockstep_light=(6000, 2),
+    lockstep_walks=((0.35, 3500, 1), (0.6, 8000, 2), (0.8, 16000, 4), (0.9, 24000, 6), (0.96, 24000, 6)),
+    lockstep_deck=16384,
+)
+
+QUICK = Effort(
+    layers=6,
+    walks=((0.15, 700), (0.5, 1000), (0.8, 1500), (0.93, 1800)),
+    batches=300,
+    batches_per_slot=8,
+    rounds=1,
+    step=100,
+    lockstep_light=(1000, 1),
+    lockstep_walks=((0.5, 1500, 1), (0.8, 2500, 1), (0.93, 4000, 2)),
+    lockstep_deck=4096,
+)
+
+EFFORTS: dict[EffortName, Effort] = {"full": FULL, "quick": QUICK}
