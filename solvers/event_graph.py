@@ -22,7 +22,7 @@ __all__ = ["Log", "Network", "State", "advance", "launch", "new_log", "new_netwo
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_SIZE, _SEQUENCE, _TASKS, _TODO = 0, 1, 2, 3  # entries of State.counter
+_SIZE, _SEQUENCE, _TASKS, _TODO, _LAUNCHES = 0, 1, 2, 3, 4  # entries of State.counter
 
 
 @arrays_only
@@ -81,7 +81,7 @@ def _serve(
     holder: Ints,
     blocked: Ints,
     current: Ints,
-    stall_start: Floats,
+    due: Floats,
     todo: Ints,
     counter: Ints,
     chain: int,
@@ -90,10 +90,10 @@ def _serve(
 ) -> None:
     """Put a chain's task on an idle resource: due to start now, unless its buffer is taken."""
     current[resource] = chain
+    due[resource] = time
     if buffer >= 0:
         if holder[buffer] >= 0:
             blocked[buffer] = resource
-            stall_start[resource] = time
             return
         holder[buffer] = chain
     todo[counter[_TODO]] = resource
@@ -122,12 +122,14 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
     first, last, repeats, width = net.segment_first, net.segment_last, net.segment_repeats, net.barrier_width
     lane, position, segment, left, duration = st.lane, st.position, st.segment, st.left, st.duration
     current, waiting, head, length = st.current, st.waiting, st.head, st.length
-    busy, stalled, stall_start = st.busy, st.stalled, st.stall_start
+    busy, stalled, due, ready = st.busy, st.stalled, st.due, st.ready
     holder, blocked, gathered, gathered_count = st.holder, st.blocked, st.gathered, st.gathered_count
     end_time, end_sequence, end_resource = st.end_time, st.end_sequence, st.end_resource
     todo, clock, counter = st.todo, st.clock, st.counter
     log_start, log_end, log_count = log.start, log.end, log.recorded
     log_resource, log_chain, log_position = log.resource, log.chain, log.position
+    log_run, log_repetition, log_ready, log_due = log.run, log.repetition, log.ready, log.due
+    window, serial = log.window, st.serial
     capacity = waiting.shape[1]
     time = until
     while True:
@@ -151,7 +153,7 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
                 other = blocked[buffer]
                 if other >= 0:
                     blocked[buffer] = -1
-                    stalled[other] += time - stall_start[other]
+                    stalled[other] += time - due[other]
                     holder[buffer] = current[other]
                     todo[counter[_TODO]] = other
                     counter[_TODO] += 1
@@ -181,9 +183,10 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
             for k in range(going):
                 chain = entering if barrier < 0 else gathered[barrier, k]
                 resource = resource_of[lane[chain], position[chain]]
+                ready[chain] = time
                 if current[resource] < 0 and length[resource] == 0:
                     buffer = acquire[lane[chain], position[chain]]
-                    _serve(buffer, holder, blocked, current, stall_start, todo, counter, chain, resource, time)
+                    _serve(buffer, holder, blocked, current, due, todo, counter, chain, resource, time)
                 else:
                     slot = head[resource] + length[resource]
                     waiting[resource, slot - capacity if slot >= capacity else slot] = chain
@@ -194,7 +197,7 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
             length[freed] -= 1
             chain = waiting[freed, slot]
             buffer = acquire[lane[chain], position[chain]]
-            _serve(buffer, holder, blocked, current, stall_start, todo, counter, chain, freed, time)
+            _serve(buffer, holder, blocked, current, due, todo, counter, chain, freed, time)
         for k in range(counter[_TODO]):
             resource = todo[k]
             chain = current[resource]
@@ -202,12 +205,16 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
             busy[resource] += span
             _push(end_time, end_sequence, end_resource, counter, time + span, resource)
             count = log_count[0]
-            if count < log_start.shape[0]:
+            if count < log_start.shape[0] and time + span > window[0] and due[resource] < window[1]:
                 log_start[count] = time
                 log_end[count] = time + span
                 log_resource[count] = resource
                 log_chain[count] = chain
                 log_position[count] = position[chain]
+                log_run[count] = serial[chain]
+                log_repetition[count] = repeats[segment[chain]] - left[chain]
+                log_ready[count] = ready[chain]
+                log_due[count] = due[resource]
                 log_count[0] = count + 1
         if launching or finished >= 0:
             return finished
@@ -217,6 +224,8 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
 @arrays_only
 def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
     """Start a chain whose row of `State.duration` has been filled, at `time >= clock`."""
+    st.serial[chain] = st.counter[_LAUNCHES]
+    st.counter[_LAUNCHES] += 1
     segment = 0
     while net.segment_repeats[segment] == 0:
         segment += 1

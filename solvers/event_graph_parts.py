@@ -35,6 +35,8 @@ class State(NamedTuple):
     position: Ints
     segment: Ints
     left: Ints
+    serial: Ints
+    ready: Floats
     duration: Floats
     # resources: (resources,), waiting (resources, chains)
     current: Ints
@@ -43,7 +45,7 @@ class State(NamedTuple):
     length: Ints
     busy: Floats
     stalled: Floats
-    stall_start: Floats
+    due: Floats
     # buffers: (buffers,)
     holder: Ints
     blocked: Ints
@@ -56,20 +58,31 @@ class State(NamedTuple):
     end_resource: Ints
     # resources whose tasks start at this instant: (resources,)
     todo: Ints
-    # clock (1,) in the unit of the durations; counter: heap size, tasks started, tasks ended, due to start
+    # clock (1,) in the unit of the durations; counter: heap size, tasks started, tasks ended, due to start, launches
     clock: Floats
     counter: Ints
 
 
 class Log(NamedTuple):
-    """Started tasks in order, up to the capacity of the arrays; `recorded[0]` counts them."""
+    """Tasks that overlap a window, in the order in which they started, up to the capacity of the arrays.
+
+    `recorded[0]` counts them. A task becomes `ready` when its chain has reached it (behind its barrier), is `due` when
+    its resource has come to it, and starts then unless its buffer is taken: `ready <= due <= start <= end`. It is
+    recorded if it ends after `window[0]` and is due before `window[1]`. Its chain was launched as number `run` of all
+    launches, counted from 0; its segment had been repeated `repetition` times before.
+    """
 
     start: Floats
     end: Floats
     resource: Ints
     chain: Ints
     position: Ints
+    run: Ints
+    repetition: Ints
+    ready: Floats
+    due: Floats
     recorded: Ints
+    window: Floats
 
 
 def new_network(
@@ -136,6 +149,8 @@ def new_state(network: Network, chains_per_lane: int) -> State:
         position=ints(chains, value=-1),
         segment=ints(chains),
         left=ints(chains),
+        serial=ints(chains),
+        ready=np.zeros(chains),
         duration=np.zeros((chains, positions)),
         current=ints(resources, value=-1),
         waiting=ints(resources, chains),
@@ -143,7 +158,7 @@ def new_state(network: Network, chains_per_lane: int) -> State:
         length=ints(resources),
         busy=np.zeros(resources),
         stalled=np.zeros(resources),
-        stall_start=np.zeros(resources),
+        due=np.zeros(resources),
         holder=ints(buffers, value=-1),
         blocked=ints(buffers, value=-1),
         gathered=ints(barriers, chains),
@@ -153,14 +168,37 @@ def new_state(network: Network, chains_per_lane: int) -> State:
         end_resource=ints(resources),
         todo=ints(resources),
         clock=np.zeros(1),
-        counter=ints(4),
+        counter=ints(5),
     )
 
 
-def new_log(capacity: int = 0) -> Log:
-    """Return an empty log; capacity 0 records nothing and costs nothing."""
+def new_log(capacity: int = 0, window: tuple[float, float] = (-np.inf, np.inf)) -> Log:
+    """Return an empty log; capacity 0 records nothing and costs nothing.
+
+    Parameters
+    ----------
+    capacity : int
+        The most tasks to record; those that start later are left out.
+    window : (float, float)
+        Tasks to record, by time; see `Log`.
+    """
 
     def ints() -> Ints:
         return np.zeros(capacity, dtype=np.int64)
 
-    return Log(np.zeros(capacity), np.zeros(capacity), ints(), ints(), ints(), np.zeros(1, dtype=np.int64))
+    def floats() -> Floats:
+        return np.zeros(capacity)
+
+    return Log(
+        start=floats(),
+        end=floats(),
+        resource=ints(),
+        chain=ints(),
+        position=ints(),
+        run=ints(),
+        repetition=ints(),
+        ready=floats(),
+        due=floats(),
+        recorded=np.zeros(1, dtype=np.int64),
+        window=np.array(window),
+    )

@@ -1,28 +1,36 @@
 """Who was busy with what and when: a run's log as spans with batches and waiting, and as a file for trace viewers.
 
-The file has the Chrome trace event format (JSON object format), which Perfetto (https://ui.perfetto.dev) opens: a
-process for each device, a thread for each of its streams, a slice for each phase.
+The file's format: `asapmodel.timelines.chrome`.
 """
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from asapmodel.reference.system import Name
 from asapmodel.reference.virtual_time import Busy
+from asapmodel.timelines.chrome import trace_events, write_trace
+from asapmodel.timelines.spans import Span as Drawn
+from asapmodel.timelines.spans import Track
 
-__all__ = ["Span", "chrome_trace", "device_of", "lane_order", "make_spans", "stream_of", "write_chrome_trace"]
-
-Event = dict[str, Any]
+__all__ = [
+    "Span",
+    "chrome_trace",
+    "device_of",
+    "drawn",
+    "lane_order",
+    "make_spans",
+    "stream_of",
+    "track_of",
+    "write_chrome_trace",
+]
 
 _STREAMS = {  # from top to bottom, devices and streams as a batch goes through them
     "attention": ("all", "compute", "send", "receive"),
     "moe": ("all", "receive", "compute", "send"),
 }
-_TICKS = 8  # of a microsecond: eighths are exact in binary, so no viewer's rounding makes phases of a stream overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,30 @@ def make_spans(log: Sequence[Busy]) -> list[Span]:
     return found
 
 
+def track_of(worker: Name) -> Track:
+    """The track of a worker."""
+    match device_of(worker):
+        case ("attention", i, j):
+            device = f"group {i}, member {j}"
+        case (_, e):
+            device = f"MoE device {e}"
+    return Track(device, f"{stream_of(worker)} stream", shared=worker[0] == "moe")
+
+
+def drawn(spans: Iterable[Span]) -> Iterator[Drawn]:
+    """Spans as traces and pictures show them."""
+    for span in spans:
+        busy, phase = span.busy, span.busy.phase
+        args = {
+            "batch": span.batch,
+            "tokens": phase.n,
+            "attention_work": phase.w,
+            "waited_us": round(span.waited * 1e6, 3),
+        }
+        shade = span.batch % 2
+        yield Drawn(track_of(busy.worker), phase.name, phase.layer, phase.group, shade, busy.start, busy.end, args)
+
+
 def chrome_trace(log: Sequence[Busy]) -> dict[str, Any]:
     """The log in the Chrome trace event format.
 
@@ -121,62 +153,15 @@ def chrome_trace(log: Sequence[Busy]) -> dict[str, Any]:
     ('moe 3', 2000.0, 1000.0, 64)
     """
     spans = make_spans(log)
-    workers = sorted({busy.worker for busy in log}, key=lane_order)
-    devices = list(dict.fromkeys(device_of(worker) for worker in workers))
-    threads = {worker: {"pid": devices.index(device_of(worker)) + 1, "tid": k + 1} for k, worker in enumerate(workers)}
-    events = [event for worker in workers for event in _names(worker, threads[worker])]
-    events += [_slice(span, threads[span.busy.worker]) for span in spans]
-    # Behind the slices: a viewer ties a flow to the slice that it has seen begin at this instant.
-    for number, stops in enumerate(_flows(spans), start=1):
-        for kind, busy in zip("stf", stops, strict=True):
-            ends = {"bp": "e"} if kind == "f" else {}
-            place = {"id": number, "ts": _microseconds(busy.start), **threads[busy.worker]}
-            events.append({"ph": kind, "name": "batch", "cat": "flow", **place, **ends})
-    return {"traceEvents": events, "displayTimeUnit": "ms"}
+    tracks = [track_of(worker) for worker in sorted({busy.worker for busy in log}, key=lane_order)]
+    flows = ([(track_of(busy.worker), busy.start) for busy in stops] for stops in _flows(spans))
+    return {"traceEvents": list(trace_events(tracks, drawn(spans), flows)), "displayTimeUnit": "ms"}
 
 
 def write_chrome_trace(log: Sequence[Busy], path: str | Path) -> None:
     """Write the log as a file for trace viewers; see `chrome_trace`."""
-    Path(path).write_text(json.dumps(chrome_trace(log)), encoding="utf-8")
-
-
-def _microseconds(seconds: float) -> float:
-    return round(seconds * 1e6 * _TICKS) / _TICKS
-
-
-def _names(worker: Name, thread: Event) -> list[Event]:
-    """Metadata: names of device and stream, and their places from top to bottom."""
-    match device_of(worker):
-        case ("attention", i, j):
-            device = f"group {i}, member {j}"
-        case (_, e):
-            device = f"MoE device {e}"
-    texts = {"process_name": device, "thread_name": f"{stream_of(worker)} stream"}
-    places = {"process_sort_index": thread["pid"], "thread_sort_index": thread["tid"]}
-    named = [{"name": name, "args": {"name": text}} for name, text in texts.items()]
-    placed = [{"name": name, "args": {"sort_index": place}} for name, place in places.items()]
-    return [{"ph": "M", "ts": 0.0, **event, **thread} for event in named + placed]
-
-
-def _slice(span: Span, thread: Event) -> Event:
-    busy, phase = span.busy, span.busy.phase
-    start = _microseconds(busy.start)
-    return {
-        "ph": "X",
-        "name": f"{phase.name} {phase.layer}",
-        "cat": phase.name,
-        "ts": start,
-        "dur": _microseconds(busy.end) - start,
-        **thread,
-        "args": {
-            "layer": phase.layer,
-            "group": phase.group,
-            "batch": span.batch,
-            "tokens": phase.n,
-            "attention_work": phase.w,
-            "waited_us": round(span.waited * 1e6, 3),
-        },
-    }
+    with Path(path).open("w", encoding="utf-8") as stream:
+        write_trace(stream, chrome_trace(log)["traceEvents"])
 
 
 def _flows(spans: Sequence[Span]) -> Iterator[tuple[Busy, Busy, Busy]]:

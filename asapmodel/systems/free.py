@@ -37,7 +37,11 @@ Floats = NDArray[np.float64]
 
 
 class Groups(NamedTuple):
-    """Bookkeeping of the scheduler: per group active batches and exclusive holding, per chain its requests."""
+    """Bookkeeping of the scheduler: per group active batches and exclusive holding, per chain its requests.
+
+    Batches take consecutive requests: number `b` of all batches ends before request `bound[b]` (noted while there is
+    room) and is launch number `b` of the event graph.
+    """
 
     active: Ints
     exclusive: Ints
@@ -45,16 +49,17 @@ class Groups(NamedTuple):
     first: Ints
     last: Ints
     tally: Floats  # batches, their tokens
+    bound: Ints
 
 
-def new_groups(groups: int, slots: int) -> Groups:
-    """Return the bookkeeping of an idle system."""
+def new_groups(groups: int, slots: int, batches: int = 0) -> Groups:
+    """Return the bookkeeping of an idle system with room for the bounds of so many batches."""
 
     def ints(size: int) -> Ints:
         return np.zeros(size, dtype=np.int64)
 
     chains = groups * slots
-    return Groups(ints(groups), ints(groups), ints(chains), ints(chains), ints(chains), np.zeros(2))
+    return Groups(ints(groups), ints(groups), ints(chains), ints(chains), ints(chains), np.zeros(2), ints(batches))
 
 
 def free_network(layout: Layout, policy: Policy, costs: LayerCosts) -> Network:
@@ -139,6 +144,9 @@ def _take(
     groups.exclusive[group] = 1 if requests.prompt[head] > policy.exclusive_tokens else 0
     groups.first[chain] = head
     groups.last[chain] = last
+    number = int(groups.tally[0])
+    if number < groups.bound.shape[0]:
+        groups.bound[number] = last
     groups.tally[0] += 1.0
     groups.tally[1] += n
     alone = _fill_durations(net, st.duration[chain], cost, float(n), w)

@@ -1,25 +1,17 @@
 """Lockstep execution: D groups step together through all layers, with barriers before and after the experts.
 
-Since all layers of one kind cost the same, an iteration of `L` layers is evaluated in closed form::
-
-    step_overhead + dense_layers max_g(A_g + dense(n_g))
-                  + moe_layers (max_g A_g + transfers(max_g n_g) + MoE(sum_g n_g))
-
-with `A_g` the attention of group `g` on its own batch, 0 for a group without work. The event graph with barriers gives
-the same numbers (a test compares them).
-
-Compiled loops over plain arrays: an iteration takes 0.2 us. Reading arrays out of a tuple, as the asynchronous
-scheduler does, costs two atomic reference counts each time, five times as much in all.
+Compiled loops over plain arrays, an iteration at a time (`asapmodel.systems.lockstep_iteration`): one takes 0.2 us.
+Reading arrays out of a tuple, as the asynchronous scheduler does, costs two atomic reference counts each time, five
+times as much in all.
 """
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from asapmodel.costs import LayerCosts
-from asapmodel.systems.batching import piece_work
+from asapmodel.systems.lockstep_iteration import coefficients, count_prompts, finish, form, join
 
-__all__ = ["TALLY", "coefficients", "run_backlog", "run_lockstep"]
+__all__ = ["TALLY", "coefficients", "record_iterations", "run_backlog", "run_lockstep"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -27,141 +19,6 @@ Floats = NDArray[np.float64]
 TALLY = ("engine", "own", "pace", "transfers", "experts", "batches", "tokens")
 """Entries of the tally: busy engine, own attention of all groups, attention of the slowest group, transfers, experts
 (seconds); batches, their tokens."""
-
-A0, A1, A2, DENSE0, DENSE1, DENSE2, MOVE0, MOVE1, FLOOR, EXPERT, STEP, DENSE_LAYERS, MOE_LAYERS = range(13)
-
-
-def coefficients(costs: LayerCosts) -> Floats:
-    """Coefficients of an iteration: attention, dense layer, four transfers in one, experts, overhead, layers."""
-    a, d, m = costs.attention, costs.dense_layer, costs.moe
-    moves = (costs.dispatch_send, costs.dispatch_recv, costs.combine_send, costs.combine_recv)
-    row = [a.fixed, a.per_token, a.per_token2, d.fixed, d.per_token, d.per_token2]
-    row += [sum(one.fixed for one in moves), sum(one.per_token for one in moves), m.floor, m.per_token]
-    return np.array([*row, costs.step_overhead, costs.dense_layers, costs.moe_layers])
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _batch(head: int, follow: Ints, prompt: Ints, done: Ints, budget: int, chunked: bool) -> tuple[float, float]:
-    """Tokens and attention work of the batch at the head of a queue."""
-    n = 0
-    w = 0.0
-    k = head
-    while k >= 0:
-        left = prompt[k] - done[k]
-        if chunked:
-            if n >= budget:
-                break
-            left = min(left, budget - n)
-        elif n > 0 and n + left > budget:
-            break
-        n += left
-        w += piece_work(float(left), float(done[k]))
-        k = follow[k]
-    return float(n), w
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _join(
-    k: int, c: Floats, by_work: bool, prompt: Ints, cached: Ints, ends: Ints, follow: Ints, queued: Floats
-) -> float:
-    """Append a request to the queue with the least in it; return its tokens. `ends` are heads and tails."""
-    group = 0
-    least = np.inf
-    for one in range(queued.shape[1]):
-        load = c[A1] * queued[0, one] + c[A2] * queued[1, one] if by_work else queued[0, one]
-        if load < least:
-            group = one
-            least = load
-    tokens = float(prompt[k] - cached[k])
-    queued[0, group] += tokens
-    queued[1, group] += piece_work(tokens, float(cached[k]))
-    if ends[0, group] < 0:
-        ends[0, group] = k
-    else:
-        follow[ends[1, group]] = k
-    ends[1, group] = k
-    return tokens
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _form(
-    c: Floats,
-    budget: int,
-    chunked: bool,
-    prompt: Ints,
-    done: Ints,
-    ends: Ints,
-    follow: Ints,
-    batch: Floats,
-    tally: Floats,
-) -> float:
-    """Form the batches of an iteration (tokens, work by group in `batch`), add to the tally; return its time."""
-    largest = total = slowest = slowest_dense = own = 0.0
-    for group in range(ends.shape[1]):
-        if ends[0, group] < 0:
-            batch[:, group] = 0.0
-            continue
-        n, w = _batch(ends[0, group], follow, prompt, done, budget, chunked)
-        batch[0, group], batch[1, group] = n, w
-        attention = c[A0] + c[A1] * n + c[A2] * w
-        own += attention
-        total += n
-        largest = max(largest, n)
-        slowest = max(slowest, attention)
-        slowest_dense = max(slowest_dense, c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w)
-        tally[5] += 1.0
-    moves = c[MOVE0] + c[MOVE1] * largest
-    experts = max(c[FLOOR], c[EXPERT] * total)
-    time: float = c[STEP] + c[DENSE_LAYERS] * slowest_dense + c[MOE_LAYERS] * (slowest + moves + experts)
-    layers = c[DENSE_LAYERS] + c[MOE_LAYERS]
-    tally[0] += time
-    tally[1] += own * layers
-    tally[2] += slowest * layers
-    tally[3] += moves * c[MOE_LAYERS]
-    tally[4] += experts * c[MOE_LAYERS]
-    tally[6] += total
-    return time
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _finish(
-    c: Floats,
-    now: float,
-    time: float,
-    prompt: Ints,
-    cached: Ints,
-    done: Ints,
-    ends: Ints,
-    follow: Ints,
-    queued: Floats,
-    batch: Floats,
-    out: Floats,
-) -> int:
-    """Account for the batches; return the requests that are complete."""
-    finished = 0
-    for group in range(ends.shape[1]):
-        if ends[0, group] < 0:
-            continue
-        n, w = batch[0, group], batch[1, group]
-        attention = c[A0] + c[A1] * n + c[A2] * w
-        layer = attention + c[MOVE0] + c[MOVE1] * n + max(c[FLOOR], c[EXPERT] * n)
-        alone = c[STEP] + c[DENSE_LAYERS] * (c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w) + c[MOE_LAYERS] * layer
-        queued[0, group] -= n
-        queued[1, group] -= w
-        left = int(n)
-        while left > 0:
-            k = ends[0, group]
-            if done[k] == cached[k]:
-                out[k, 0] = now
-            piece = min(left, prompt[k] - done[k])
-            left -= piece
-            done[k] += piece
-            out[k, 2] += alone
-            if done[k] == prompt[k]:
-                out[k, 1] = now + time
-                finished += 1
-                ends[0, group] = follow[k]
-    return finished
 
 
 @njit(cache=True, nogil=True)
@@ -208,12 +65,72 @@ def run_lockstep(
         if arrived == finished and arrival[arrived] > now:
             now = arrival[arrived] + window
         while arrived < count and arrival[arrived] <= now:
-            _join(arrived, c, by_work, prompt, cached, ends, follow, queued)
+            join(arrived, c, by_work, prompt, cached, ends, follow, queued)
             arrived += 1
-        time = _form(c, budget, chunked, prompt, done, ends, follow, batch, tally)
-        finished += _finish(c, now, time, prompt, cached, done, ends, follow, queued, batch, out)
+        time = form(c, budget, chunked, prompt, done, ends, follow, batch, tally)
+        finished += finish(c, now, time, prompt, cached, done, ends, follow, queued, batch, out)
         now += time
     return tally
+
+
+@njit(cache=True, nogil=True)
+def record_iterations(
+    c: Floats,
+    groups: int,
+    budget: int,
+    chunked: bool,
+    by_work: bool,
+    window: float,
+    arrival: Floats,
+    prompt: Ints,
+    cached: Ints,
+    first: float,
+    last: float,
+    table: Floats,
+    batches: Floats,
+) -> int:
+    """Run a request sequence as `run_lockstep` does, and note the iterations that overlap `first` to `last`, seconds.
+
+    Parameters
+    ----------
+    c, groups, budget, chunked, by_work, window, arrival, prompt, cached
+        See `run_lockstep`.
+    first, last : float
+        Iterations that end after `first` and start before `last` are noted.
+    table : array, shape (room, 3)
+        Receives the iteration's number, counted from 0, its start and its time.
+    batches : array, shape (room, 3, groups)
+        Receives prompts, tokens and work of the groups' batches.
+
+    Returns
+    -------
+    int
+        The iterations that overlap, also where there is not room for all of them.
+    """
+    count = arrival.shape[0]
+    ends, follow, done = np.full((2, groups), -1), np.full(count, -1), cached.copy()
+    queued, batch, tally = np.zeros((2, groups)), np.zeros((2, groups)), np.zeros(7)
+    out = np.zeros((count, 3))
+    arrived = finished = iteration = noted = 0
+    now = -np.inf
+    while finished < count and now < last:
+        if arrived == finished and arrival[arrived] > now:
+            now = arrival[arrived] + window
+        while arrived < count and arrival[arrived] <= now:
+            join(arrived, c, by_work, prompt, cached, ends, follow, queued)
+            arrived += 1
+        time = form(c, budget, chunked, prompt, done, ends, follow, batch, tally)
+        if now < last and now + time > first:
+            if noted < table.shape[0]:
+                table[noted, 0], table[noted, 1], table[noted, 2] = iteration, now, time
+                batches[noted, 1:] = batch
+                for group in range(groups):
+                    batches[noted, 0, group] = count_prompts(ends[0, group], follow, prompt, done, batch[0, group])
+            noted += 1
+        finished += finish(c, now, time, prompt, cached, done, ends, follow, queued, batch, out)
+        now += time
+        iteration += 1
+    return noted
 
 
 @njit(cache=True, nogil=True)
@@ -240,13 +157,13 @@ def run_backlog(
     waiting = 0.0
     for i in range(table.shape[0]):
         while waiting < target and used < count:
-            waiting += _join(used, c, by_work, prompt, cached, ends, follow, queued)
+            waiting += join(used, c, by_work, prompt, cached, ends, follow, queued)
             used += 1
         if waiting < target:
             return i
-        table[i, 0] = _form(c, budget, chunked, prompt, done, ends, follow, batch, tally)
+        table[i, 0] = form(c, budget, chunked, prompt, done, ends, follow, batch, tally)
         table[i, 1] = batch[0].sum()
         table[i, 2] = batch[1].sum()
         waiting -= table[i, 1]
-        table[i, 3] = _finish(c, 0.0, table[i, 0], prompt, cached, done, ends, follow, queued, batch, out)
+        table[i, 3] = finish(c, 0.0, table[i, 0], prompt, cached, done, ends, follow, queued, batch, out)
     return int(table.shape[0])
