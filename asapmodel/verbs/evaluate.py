@@ -28,6 +28,7 @@ __all__ = [
     "evaluate",
     "law_name",
     "prepare",
+    "rate_of",
     "saturation_throughput",
 ]
 
@@ -82,7 +83,7 @@ def evaluate(
     if rate is not None:  # a mistake is found before the work
         check_rate(rate)
     ready = prepared or prepare(scenario)
-    speed = _rate(scenario, rate, ready)
+    speed = rate_of(scenario, rate, ready)
     result = answer(scenario, speed, engine, ready, length)
     if engine == "queueing" and length is None and not result.stable:
         raise NoAnswer(
@@ -173,7 +174,14 @@ def check_rate(rate: float) -> float:
     return float(rate)
 
 
-def _rate(scenario: Scenario, rate: float | None, ready: Prepared) -> float:
+def rate_of(scenario: Scenario, rate: float | None, ready: Prepared) -> float:
+    """Return the rate to run at: the one asked for, else the workload's, else the recorded one of a replayed trace.
+
+    Raises
+    ------
+    InputError
+        If there is none, or it is no positive number.
+    """
     speed = rate if rate is not None else scenario.workload.rate
     if speed is None:
         speed = ready.traffic.natural_rate

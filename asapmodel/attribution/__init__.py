@@ -1,0 +1,1 @@
+"""Where TTFT and device time go: exact accounts of one run of the graph engine."""
