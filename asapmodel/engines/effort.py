@@ -4,10 +4,10 @@ Loads and walks trade time against error. Both efforts follow the same method, a
 engine are in `docs/engines.md`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["EFFORTS", "FULL", "QUICK", "Effort", "EffortName"]
+__all__ = ["EFFORTS", "FULL", "QUICK", "Effort", "EffortName", "at_loads"]
 
 EffortName = Literal["full", "quick"]
 
@@ -27,7 +27,8 @@ class Effort:
     step : int
         Asynchronous: unit of the lengths of walks, so that scenarios share their sequences.
     lockstep_light : (int, int)
-        Synchronous: prompts of the walks at the two lightest loads, and every how many of them one is kept.
+        Synchronous: prompts of the walks at the two lightest loads, and every how many of them one is kept; of 0
+        prompts there are no such walks.
     lockstep_walks : tuple of (load, prompts, stride)
         Synchronous: the same at the other loads. Neighbours tell much the same, so not all are kept.
     lockstep_deck : int
@@ -59,7 +60,7 @@ FULL = Effort(
 
 QUICK = Effort(
     layers=6,
-    walks=((0.15, 700), (0.5, 1000), (0.8, 1500), (0.93, 1800)),
+    walks=((0.15, 600), (0.5, 800), (0.8, 1200), (0.93, 1400)),
     batches=300,
     batches_per_slot=8,
     rounds=1,
@@ -69,4 +70,32 @@ QUICK = Effort(
     lockstep_deck=4096,
 )
 
+_LOCAL = Effort(
+    layers=6,
+    walks=(),
+    batches=1000,
+    batches_per_slot=16,
+    rounds=2,
+    step=100,
+    lockstep_light=(0, 1),
+    lockstep_walks=(),
+    lockstep_deck=8192,
+)
+_LOCAL_WALK, _LOCAL_LOCKSTEP = 2000, (20000, 4)
+
 EFFORTS: dict[EffortName, Effort] = {"full": FULL, "quick": QUICK}
+
+
+def at_loads(loads: tuple[float, ...]) -> Effort:
+    """An effort with walks at these loads and no others, to see what a small change does there.
+
+    Parameters
+    ----------
+    loads : tuple of float
+        Ascending, between 0 and 1.
+    """
+    return replace(
+        _LOCAL,
+        walks=tuple((load, _LOCAL_WALK) for load in loads),
+        lockstep_walks=tuple((load, *_LOCAL_LOCKSTEP) for load in loads),
+    )

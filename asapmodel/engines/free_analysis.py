@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
@@ -23,6 +24,8 @@ from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
 __all__ = ["FreeAnalysis", "analyse_free"]
+
+Floats = NDArray[np.float64]
 
 
 def analyse_free(problem: Problem, walk: int = 0, effort: Effort = FULL) -> "FreeAnalysis":
@@ -55,18 +58,30 @@ class FreeAnalysis(WalkAnalysis):
 
     @cached_property
     def _backlog(self) -> FreeBacklog:
-        return backlog_of(self._reduced, self.effort)
+        return backlog_of(self._reduced, self.effort, self.walk)
 
     @property
     def saturation_rps(self) -> float:
         """Stability limit, requests/s."""
         return self._backlog.saturation
 
-    def _nodes(self) -> tuple[Node, ...]:
-        first, alone = lone_node(self.problem)
-        given, backlog, effort = self._reduced, self._backlog, self.effort
-        walks = effort.walks
-        return (first, *(free_node(given, backlog, alone, load, n, effort.step, self.walk) for load, n in walks))
+    @cached_property
+    def _lone(self) -> tuple[Node, Floats]:
+        return lone_node(self.problem)
+
+    @property
+    def lone(self) -> Node:
+        """Answer at load 0."""
+        return self._lone[0]
+
+    def loads(self) -> tuple[float, ...]:
+        """Ascending loads above 0 that this effort walks at."""
+        return tuple(load for load, _ in self.effort.walks)
+
+    def node(self, load: float) -> Node:
+        """Answer at a load, by a walk of the length of the effort's nearest one."""
+        _, count = min(self.effort.walks, key=lambda one: abs(one[0] - load))
+        return free_node(self._reduced, self._backlog, self._lone[1], load, count, self.effort.step, self.walk)
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         return dict(zip(resources(self.problem), np.minimum(rate * node.busy, 1.0).tolist(), strict=True)), 0.0

@@ -18,6 +18,7 @@ __all__ = ["FreeBacklog", "backlog_of", "reduced", "run_rows"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_ELSEWHERE = 389  # prompts between the beginnings of different walks
 _EDGE = 0.15  # share of completions left out at either end, while the system fills and empties
 _SHARPNESS = 8  # power of the utilisation by which a resource counts as the one that limits
 
@@ -44,7 +45,7 @@ def run_rows(problem: Problem, arrival: Floats, rows: Ints) -> Run:
     return run(problem.layout, problem.policy, problem.costs, requests)
 
 
-def backlog_of(problem: Problem, effort: Effort = FULL) -> FreeBacklog:
+def backlog_of(problem: Problem, effort: Effort = FULL, walk: int = 0) -> FreeBacklog:
     """Follow a backlog through the reduced system.
 
     Parameters
@@ -53,13 +54,15 @@ def backlog_of(problem: Problem, effort: Effort = FULL) -> FreeBacklog:
         With the costs of few layers (`reduced`).
     effort : Effort, optional
         How many batches to follow.
+    walk : int
+        Which of many: the deck is begun elsewhere.
 
     Notes
     -----
     An approximation; `docs/engines.md` has the errors of the saturation throughput against long runs.
     """
     layout, policy = problem.layout, problem.policy
-    deck = even_deck(len(problem.prompts.prompt), effort.rounds)
+    deck = np.roll(even_deck(len(problem.prompts.prompt), effort.rounds), walk * _ELSEWHERE)
     first = run_rows(problem, np.zeros(len(deck)), deck)
     batches = max(effort.batches, effort.batches_per_slot * layout.D * policy.slots)
     count = int(len(deck) / first.batches * batches)

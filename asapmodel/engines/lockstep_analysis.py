@@ -65,11 +65,28 @@ class LockstepAnalysis(WalkAnalysis):
         """Stability limit, requests/s."""
         return self._backlog.saturation
 
-    def _nodes(self) -> tuple[Node, ...]:
+    @cached_property
+    def _lone(self) -> tuple[Node, Floats]:
+        return lone_prompts(self.problem)
+
+    @cached_property
+    def _walks(self) -> tuple[tuple[float, tuple[int, int]], ...]:
+        return node_loads(self._backlog.saturation * self.lone.mean, self.effort)
+
+    @property
+    def lone(self) -> Node:
+        """Answer at load 0."""
+        return self._lone[0]
+
+    def loads(self) -> tuple[float, ...]:
+        """Ascending loads above 0 that this effort walks at."""
+        return tuple(load for load, _ in self._walks)
+
+    def node(self, load: float) -> Node:
+        """Answer at a load, by a walk of the length of the effort's nearest one."""
         limit, work = self._backlog
-        first, alone = lone_prompts(self.problem)
-        loads = node_loads(limit * first.mean, self.effort)
-        return (first, *(node_at(self.problem, work, alone, limit, load, long, self.walk) for load, long in loads))
+        _, length = min(self._walks, key=lambda one: abs(one[0] - load))
+        return node_at(self.problem, work, self._lone[1], limit, load, length, self.walk)
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         # Near the limit the engine is always busy, which work per request sampled elsewhere may overshoot.

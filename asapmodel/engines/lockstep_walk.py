@@ -38,8 +38,8 @@ def node_loads(lone_arrivals: float, effort: Effort = FULL) -> tuple[tuple[float
     first = min(max(0.35 / lone_arrivals, 0.015), 0.1)
     second = min(max(1.2 / lone_arrivals, 2.0 * first), 0.22)
     light = effort.lockstep_light
-    walks = ((load, (count, stride)) for load, count, stride in effort.lockstep_walks)
-    return ((first, light), (second, light), *walks)
+    lightest = ((first, light), (second, light)) if light[0] else ()
+    return (*lightest, *((load, (count, stride)) for load, count, stride in effort.lockstep_walks))
 
 
 UTILISATION = ("attention", "barrier", "transfers", "moe", "engine")

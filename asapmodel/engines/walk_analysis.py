@@ -48,9 +48,18 @@ class WalkAnalysis(ABC):
     def saturation_rps(self) -> float:
         """Stability limit, requests/s."""
 
+    @property
     @abstractmethod
-    def _nodes(self) -> tuple[Node, ...]:
-        """Answers at ascending loads, the first at load 0."""
+    def lone(self) -> Node:
+        """Answer at load 0."""
+
+    @abstractmethod
+    def loads(self) -> tuple[float, ...]:
+        """Ascending loads above 0 that this effort walks at."""
+
+    @abstractmethod
+    def node(self, load: float) -> Node:
+        """Answer at a load, by a walk; slow."""
 
     @abstractmethod
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
@@ -60,7 +69,7 @@ class WalkAnalysis(ABC):
     def _table(self) -> NodeTable:
         policy = self.problem.policy
         waits = self.problem.layout.kind == "asap" and policy.batch_window > 0
-        return NodeTable(self._nodes(), may_fall=waits)
+        return NodeTable((self.lone, *map(self.node, self.loads())), may_fall=waits)
 
     @cached_property
     def _classes(self) -> tuple[Floats, Floats]:
@@ -89,9 +98,10 @@ class WalkAnalysis(ABC):
         loads = wanted / self.saturation_rps
         if np.any(loads >= 1.0):
             raise UnstableError(float(loads.max()))
-        return [self._point(float(rate), node) for rate, node in zip(wanted, self._table.at(loads), strict=True)]
+        return [self.point_of(float(rate), node) for rate, node in zip(wanted, self._table.at(loads), strict=True)]
 
-    def _point(self, rate: float, node: Node) -> Point:
+    def point_of(self, rate: float, node: Node) -> Point:
+        """The operating point of a rate whose node is known, requests/s."""
         latency = self.problem.costs.request_latency
         busy, waste = self._busy(rate, node)
         service = min(node.service, node.mean)
