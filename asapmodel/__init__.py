@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from asapmodel.policy import Layout, Policy
     from asapmodel.result import Capacity, Records, Result
     from asapmodel.scenario import Scenario
+    from asapmodel.verbs.blame import blame
     from asapmodel.verbs.capacity import capacity
     from asapmodel.verbs.compare import compare
     from asapmodel.verbs.evaluate import evaluate
+    from asapmodel.verbs.explain import explain
     from asapmodel.verbs.grid import grid
     from asapmodel.verbs.report import report
     from asapmodel.verbs.sweep import sweep
+    from asapmodel.verbs.timeline import timeline
     from asapmodel.verbs.validate import validate
 
 __version__ = "0.1.0"
@@ -45,12 +48,15 @@ _HOME = {
     "Records": "result",
     "Result": "result",
     "Scenario": "scenario",
+    "blame": "verbs.blame",
     "capacity": "verbs.capacity",
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
+    "explain": "verbs.explain",
     "grid": "verbs.grid",
     "report": "verbs.report",
     "sweep": "verbs.sweep",
+    "timeline": "verbs.timeline",
     "validate": "verbs.validate",
 }
 
@@ -65,12 +71,15 @@ __all__ = [
     "Records",
     "Result",
     "Scenario",
+    "blame",
     "capacity",
     "compare",
     "evaluate",
+    "explain",
     "grid",
     "report",
     "sweep",
+    "timeline",
     "validate",
 ]
 

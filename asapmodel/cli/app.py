@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from asapmodel import __version__
+from asapmodel.cli.blaming import blame
+from asapmodel.cli.explaining import explain
 from asapmodel.cli.options import (
     DEFAULT_ENGINE,
     EngineOption,
@@ -25,6 +27,7 @@ from asapmodel.cli.options import (
     parse_rates,
 )
 from asapmodel.cli.output import note, print_json, progress, show, write_requests
+from asapmodel.cli.timelining import timeline
 from asapmodel.cli.validating import validate
 from asapmodel.errors import InputError
 from asapmodel.files import atomic, check_writable
@@ -219,6 +222,9 @@ def report(
     note(f"wrote {path}")
 
 
+app.command()(explain)
+app.command()(blame)
+app.command()(timeline)
 app.command()(validate)
 
 

@@ -121,8 +121,8 @@ def _literal(value: str) -> Any:
     return parsed["value"] if len(parsed) == 1 else value
 
 
-def parse_count(text: str | None) -> int | None:
-    """Read ``--replications``; None stays None.
+def parse_count(text: str | None, option: str = "--replications") -> int | None:
+    """Read the number of replications, or of walks; None stays None.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def parse_count(text: str | None) -> int | None:
         return None
     if not (text.isascii() and text.isdigit() and 1 <= float(text) <= _MOST_REPLICATIONS):
         remedy = f"give a whole number from 1 to {_MOST_REPLICATIONS}"
-        raise InputError("--replications", "", f"is {text[:40]!r}", remedy)
+        raise InputError(option, "", f"is {text[:40]!r}", remedy)
     return int(text)
 
 

@@ -33,7 +33,7 @@ NO_ENGINE = "--engine: no engine 'x'; give one of: queueing, graph"
     ("arguments", "message"),
     [
         ((), "missing command; see 'asapmodel --help'"),
-        (("evalute",), "no command 'evalute'; the nearest is 'evaluate' of capacity, compare, evaluate, list,"),
+        (("evalute",), "no command 'evalute'; the nearest is 'evaluate' of"),
         (("--verison",), "no option '--verison'; the nearest is '--version'"),
         (("evaluate",), "missing argument 'SCENARIO'; see 'asapmodel evaluate --help'"),
         (("compare",), "missing argument 'SCENARIO...'; see 'asapmodel compare --help'"),

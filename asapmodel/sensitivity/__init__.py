@@ -1,0 +1,1 @@
+"""What the answers depend on: elasticities, options, and the advice that follows."""

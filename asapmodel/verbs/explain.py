@@ -1,0 +1,208 @@
+"""`explain`: what limits a system, what would help most, and what the answers depend on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from asapmodel.circuits.batches import Batches, form_batches, form_iterations
+from asapmodel.circuits.bounds import JOINT, REGIMES, Regime, regime_of, throughput_bounds
+from asapmodel.costing import length_grid
+from asapmodel.errors import NoAnswer
+from asapmodel.result import Assumption, Result
+from asapmodel.scenario import Scenario
+from asapmodel.sensitivity.elasticities import (
+    Elasticity,
+    Point,
+    elasticities,
+    objective_elasticity,
+    rate_elasticity,
+)
+from asapmodel.sensitivity.improvements import Improvement, improvements
+from asapmodel.sensitivity.knobs import knobs_of
+from asapmodel.sensitivity.local import LAST_LOAD, Curve, NoLocalAnswer
+from asapmodel.sensitivity.options import Option, options
+from asapmodel.solvers.queue_errors import QueueError
+from asapmodel.summary import law_statistic
+from asapmodel.systems.arrays import make_requests
+from asapmodel.verbs.evaluate import Prepared, check_rate, evaluate, prepare
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Explanation", "explain"]
+
+_BELOW = 0.8  # of the SLO throughput: where TTFT is looked at if nobody says
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a system answers as it does.
+
+    Attributes
+    ----------
+    slo_throughput_rps, stability_limit_rps : float
+        Largest rate that meets the objective, and that at which queues grow without end.
+    result : Result
+        TTFT at the rate that was asked for.
+    regime : Regime
+        The tightest constraint on throughput, whatever the order of service, and the next; rates are batches/s.
+    bounds_rps : dict
+        Upper bounds of the stability limit by constraint, requests/s, the tightest first.
+    lower_rps : float
+        What the system reaches at least, requests/s.
+    elasticities : tuple of Elasticity
+        With respect to every number of costs and policy.
+    objective_elasticity, rate_elasticity : float
+        Of the SLO throughput with respect to the objective, of the TTFT with respect to the rate.
+    improvements : tuple of Improvement
+        By a tenth, the most valuable first.
+    options : tuple of Option
+        Other choices, if asked for.
+    advice : dict
+        Numbers of the closed forms, if asked for.
+    """
+
+    scenario: str
+    system: str
+    slo_ttft_s: float
+    statistic: str
+    slo_throughput_rps: float
+    stability_limit_rps: float
+    result: Result
+    regime: Regime
+    bounds_rps: dict[str, float]
+    lower_rps: float
+    elasticities: tuple[Elasticity, ...]
+    objective_elasticity: float
+    rate_elasticity: float
+    improvements: tuple[Improvement, ...]
+    options: tuple[Option, ...]
+    advice: dict[str, float | str]
+    assumptions: tuple[Assumption, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that ``--json`` prints."""
+        from dataclasses import asdict, replace
+
+        out = asdict(replace(self, result=None))  # type: ignore[arg-type]
+        result = self.result.to_dict()
+        del result["assumptions"]
+        return out | {"result": result}
+
+    def table(self) -> "pd.DataFrame":
+        """Return the elasticities as a table."""
+        import pandas as pd
+
+        return pd.DataFrame([{name: getattr(one, name) for name in Elasticity.__slots__} for one in self.elasticities])
+
+
+def explain(
+    scenario: Scenario,
+    rate: float | None = None,
+    *,
+    walks: int = 1,
+    choices: bool = False,
+    formulas: bool = False,
+    prepared: Prepared | None = None,
+) -> Explanation:
+    """Explain a system: its limits, elasticities, and what a tenth better would be worth.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to explain.
+    rate : float, optional
+        Where to look at TTFT, requests/s; default the scenario's rate, or else 80 % of the SLO throughput.
+    walks : int
+        Fixed walks by which changes are judged: more take longer, and give the elasticities standard errors.
+    choices : bool
+        Whether to judge other choices too: switches of the policy, devices more or less.
+    formulas : bool
+        Whether to evaluate the closed forms, too: building them symbolically takes a second or two once a process.
+    prepared : Prepared, optional
+        Result of `prepare(scenario)`, to share it.
+
+    Raises
+    ------
+    NoAnswer
+        If the objective is missed at every rate, or the rate is not below the stability limit.
+    InputError
+        If the rate is no positive number, or the scenario cannot be evaluated.
+    """
+    ready = prepared or prepare(scenario)
+    curve = Curve(ready.analysis, lambda law: law_statistic(law, scenario.slo))
+    point = _point(scenario, ready, curve, rate)
+    knobs = knobs_of(ready.problem)
+    try:
+        found = elasticities(ready.problem, curve, point, knobs, range(walks))
+    except (QueueError, NoLocalAnswer) as error:
+        raise NoAnswer(f"{scenario.source}: a system a tenth off has no answer ({error})") from None
+    batches = _batches(ready)
+    bounds = throughput_bounds(scenario.layout, scenario.policy, ready.costing.costs, batches)
+    upper = {name: bounds.prompts * value for name, value in sorted(bounds.upper.items(), key=lambda item: item[1])}
+    return Explanation(
+        scenario=scenario.name,
+        system=scenario.layout.kind,
+        slo_ttft_s=scenario.slo.ttft,
+        statistic=scenario.slo.statistic,
+        slo_throughput_rps=point.throughput_rps,
+        stability_limit_rps=curve.limit,
+        result=evaluate(scenario, point.rate_rps, prepared=ready),
+        regime=regime_of(bounds),
+        bounds_rps=upper,
+        lower_rps=bounds.prompt_rates[0],
+        elasticities=tuple(found),
+        objective_elasticity=objective_elasticity(curve, point),
+        rate_elasticity=rate_elasticity(curve, point.rate_rps),
+        improvements=tuple(improvements(scenario, ready.costing.costs, found)),
+        options=tuple(options(scenario)) if choices else (),
+        advice=_advice(ready) if formulas else {},
+        assumptions=ready.law_assumptions,
+    )
+
+
+def _point(scenario: Scenario, ready: Prepared, curve: Curve, rate: float | None) -> Point:
+    objective, limit = scenario.slo.ttft, curve.limit
+    try:
+        throughput = limit * curve.load_at(objective)
+    except NoLocalAnswer:
+        least = curve.at(0.0)
+        statistic = scenario.slo.statistic
+        raise NoAnswer(
+            f"{scenario.source}: {statistic} TTFT <= {objective:g} s is missed at every rate: {least:.3g} s even of "
+            "lone prompts; raise slo.ttft"
+        ) from None
+    wanted = scenario.workload.rate if rate is None else check_rate(rate)
+    if wanted is None:
+        wanted = _BELOW * throughput
+    if wanted >= LAST_LOAD * limit:
+        raise NoAnswer(
+            f"{scenario.source}: {wanted:g} requests/s is not below the stability limit of {limit:.4g}: give --rate"
+        )
+    return Point(objective, throughput, wanted)
+
+
+def _advice(ready: Prepared) -> dict[str, float | str]:
+    from asapmodel.closed_forms.advice import of_scenario  # SymPy builds fifty formulas
+
+    scenario = ready.scenario
+    return of_scenario(ready.costing.costs, scenario.layout, scenario.policy, length_grid(scenario))
+
+
+def _batches(ready: Prepared) -> Batches:
+    """What a backlog of the engine's own prompts is cut into."""
+    from asapmodel.engines.walk_sequences import even_deck
+
+    layout, policy, prompts = ready.scenario.layout, ready.scenario.policy, ready.problem.prompts
+    order = even_deck(len(prompts.prompt), 2)
+    waiting = make_requests(np.zeros(len(order)), prompts.prompt[order], prompts.cached[order])
+    if layout.kind == "sync":
+        return form_iterations(layout, policy, ready.costing.costs, waiting)
+    return form_batches(layout, policy, waiting)
+
+
+def regimes_of(bounds: dict[str, float]) -> Sequence[tuple[str, str, float]]:
+    """Constraint, regime and rate of each bound that names a regime, the tightest first."""
+    return [(name, REGIMES[name], rate) for name, rate in bounds.items() if name not in JOINT.values()]
