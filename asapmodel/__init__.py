@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from asapmodel.verbs.report import report
     from asapmodel.verbs.sweep import sweep
     from asapmodel.verbs.timeline import timeline
+    from asapmodel.verbs.tune import tune
     from asapmodel.verbs.validate import validate
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ _HOME = {
     "report": "verbs.report",
     "sweep": "verbs.sweep",
     "timeline": "verbs.timeline",
+    "tune": "verbs.tune",
     "validate": "verbs.validate",
 }
 
@@ -77,9 +79,11 @@ __all__ = [
     "evaluate",
     "explain",
     "grid",
+    "plan",
     "report",
     "sweep",
     "timeline",
+    "tune",
     "validate",
 ]
 

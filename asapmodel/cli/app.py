@@ -28,6 +28,7 @@ from asapmodel.cli.options import (
 )
 from asapmodel.cli.output import note, print_json, progress, show, write_requests
 from asapmodel.cli.timelining import timeline
+from asapmodel.cli.tuning import tune
 from asapmodel.cli.validating import validate
 from asapmodel.errors import InputError
 from asapmodel.files import atomic, check_writable
@@ -224,7 +225,9 @@ def report(
 
 app.command()(explain)
 app.command()(blame)
+app.command()(plan)
 app.command()(timeline)
+app.command()(tune)
 app.command()(validate)
 
 

@@ -7,7 +7,7 @@ engine are in `docs/engines.md`.
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["EFFORTS", "FULL", "QUICK", "Effort", "EffortName", "at_loads"]
+__all__ = ["EFFORTS", "FULL", "QUICK", "STEADY", "Effort", "EffortName", "at_loads"]
 
 EffortName = Literal["full", "quick"]
 
@@ -69,6 +69,9 @@ QUICK = Effort(
     lockstep_walks=((0.5, 1500, 1), (0.8, 2500, 1), (0.93, 4000, 2)),
     lockstep_deck=4096,
 )
+
+STEADY = replace(QUICK, batches=1000, batches_per_slot=25, rounds=3, lockstep_deck=16384)
+"""Quick walks below a stability limit of the full effort: for a search, which roughness would lead astray."""
 
 _LOCAL = Effort(
     layers=6,

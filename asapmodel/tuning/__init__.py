@@ -1,0 +1,1 @@
+"""The best policy inside a layout."""
