@@ -88,7 +88,7 @@ def dispatch_loss() -> ClosedForm:
         "approximation",
         "equal batches, groups never dry, one stream of the group, three of the pool",
         _SECTION,
-        "equal batches: 1 percentage point; a mix whose limits differ loses less (paper: 7.9 for 5.7 %)",
+        "equal batches: 1 point; mixes: 2 points low (100 us) to 11 high (1 ms, 41 for 30 %), 7.9 for 5.7 % at 220 us",
     )
 
 
