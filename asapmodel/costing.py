@@ -2,9 +2,13 @@
 
 The attention law is reduced to `a0 + a1 n + a2 w` on the prompt lengths of the scenario's own workload, so that the
 mean cost of a prompt is exact; the reduction's error is one of the assumptions that come with the costs.
+
+Each law depends on a part of the scenario only, and is kept for others that share the part: thousands of variants of
+one scenario take little longer than one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +16,26 @@ from numpy.typing import NDArray
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.errors import InputError
 from asapmodel.models import attention, link, memory, moe
-from asapmodel.models.parameters import Split
+from asapmodel.models.parameters import Architecture, Device, Profile, Split
+from asapmodel.models.reduction import Reduction
+from asapmodel.models.replication import with_copies
+from asapmodel.policy import Layout, Policy
 from asapmodel.result import Assumption
 from asapmodel.scenario import Scenario
+from asapmodel.scenario_workload import WorkloadTable
 from asapmodel.typical import backlog_batches
 from asapmodel.workload import length_law
 
-__all__ = ["Costing", "check_degrees", "check_memory", "layer_costs", "memory_budget"]
+__all__ = ["Costing", "check_degrees", "check_memory", "is_modelled", "layer_costs", "length_grid", "memory_budget"]
 
 _GRID = (
     200  # quantiles that stand for the length law in the reduction; the coefficients move by < 0.1 % from 100 to 400
 )
 _ROLES = {"attention": "an attention device", "moe": "an expert device", "device": "a device"}
 _TRANSFERS = ("dispatch_send", "dispatch_recv", "combine_send", "combine_recv")
+_KEPT = 4096  # laws of each kind: some megabytes
+
+Hardware = tuple[Architecture, Device, Profile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,43 @@ class Costing:
 
 def length_grid(scenario: Scenario) -> NDArray[np.float64]:
     """Equally likely prompt lengths that stand for the workload's law, tokens."""
-    return length_law(scenario.workload).quantile((np.arange(_GRID) + 0.5) / _GRID)
+    return _quantiles(scenario.workload).copy()
+
+
+@lru_cache(maxsize=64)
+def _quantiles(workload: WorkloadTable) -> NDArray[np.float64]:
+    return length_law(workload).quantile((np.arange(_GRID) + 0.5) / _GRID)
+
+
+@lru_cache(maxsize=_KEPT)
+def _attention(hardware: Hardware, T: int, workload: WorkloadTable) -> Reduction:
+    return attention.reduce(*hardware, Split(1, T, 1), lengths=_quantiles(workload))
+
+
+@lru_cache(maxsize=_KEPT)
+def _transfers(kind: str, hardware: Hardware, split: Split) -> dict[str, tuple[float, float]]:
+    laws = (link.synchronous if kind == "sync" else link.asynchronous)(*hardware, split)
+    return {name: (law.fixed, law.per_token) for name, law in laws.items()}
+
+
+@lru_cache(maxsize=_KEPT)
+def _experts(hardware: Hardware, E: int, layout: Layout, policy: Policy, workload: WorkloadTable) -> Plateau:
+    """Law of the experts; `layout` and `policy` as far as they decide the batches."""
+    averaged = 1 if layout.kind == "sync" else hardware[0].layers
+    batches = backlog_batches(layout, policy, _quantiles(workload))
+    return Plateau(*moe.reduce(*hardware, Split(1, 1, E), batches, averaged))
+
+
+def _batching(layout: Layout, policy: Policy) -> tuple[Layout, Policy]:
+    """The parts of layout and policy that decide which batches form under a backlog."""
+    if layout.kind == "sync":
+        most = Policy(max_batch_tokens=policy.max_batch_tokens, chunk_tokens=policy.chunk_tokens)
+        return Layout("sync", layout.D, 1, layout.D), most
+    sizes = (policy.min_batch_tokens, policy.max_batch_tokens, policy.exclusive_tokens)
+    if not policy.queue_per_group:
+        return Layout("asap", 1, 1, 1), Policy(*sizes)
+    batching = replace(policy, batch_window=0.0, pairing="locked", routing="round_robin", counts="exact", max_seqs=0)
+    return Layout("asap", 1, 1, 1), batching
 
 
 def layer_costs(scenario: Scenario) -> Costing:
@@ -49,26 +96,20 @@ def layer_costs(scenario: Scenario) -> Costing:
         If the layout does not fit the memory of the devices, or a trace cannot be read.
     """
     override = scenario.costs_override
-    given = override.given()
     own = override.assumptions(scenario.source)
-    if _complete(given):
+    if not is_modelled(scenario):
         return Costing(override.apply(_ZERO), own)
     check_degrees(scenario)
     check_memory(scenario)
-    layout = scenario.layout
-    split = Split(layout.D, layout.T, layout.E)
-    parts = (scenario.architecture.value, scenario.device.value, scenario.profile.value, split)
-    profile = scenario.profile.value
-    lengths = length_grid(scenario)
-    law = attention.reduce(*parts, lengths=lengths)
-    averaged = 1 if layout.kind == "sync" else scenario.architecture.value.layers
-    batches = backlog_batches(layout, scenario.policy, lengths)
-    transfers = (link.synchronous if layout.kind == "sync" else link.asynchronous)(*parts)
+    layout, profile, workload = scenario.layout, scenario.profile.value, scenario.workload
+    hardware = (_architecture(scenario), scenario.device.value, profile)
+    law = _attention(hardware, layout.T, workload)
+    transfers = _transfers(layout.kind, hardware, Split(layout.D, layout.T, layout.E))
     costs = LayerCosts(
         attention=Quadratic(law.fixed, law.per_token, law.per_token2),
         dispatch_send=Affine(*transfers["dispatch_send"]),
         dispatch_recv=Affine(*transfers["dispatch_recv"]),
-        moe=Plateau(*moe.reduce(*parts, batches, averaged)),
+        moe=_experts(hardware, layout.E, *_batching(layout, scenario.policy), workload),
         combine_send=Affine(*transfers["combine_send"]),
         combine_recv=Affine(*transfers["combine_recv"]),
         host_dispatch=profile.host_dispatch,
@@ -91,12 +132,18 @@ _NOTHING = Affine(0.0, 0.0)
 _ZERO = LayerCosts(Quadratic(0.0, 0.0, 0.0), _NOTHING, _NOTHING, Plateau(0.0, 0.0), _NOTHING, _NOTHING)
 
 
-def _complete(given: dict[str, object]) -> bool:
-    """Whether `[costs]` says everything, so that neither model nor cluster is needed."""
+def _architecture(scenario: Scenario) -> Architecture:
+    """The model as the devices see it."""
+    return with_copies(scenario.architecture.value, scenario.system.replication)
+
+
+def is_modelled(scenario: Scenario) -> bool:
+    """Whether cost models are needed: not where `[costs]` says everything, and memory and degrees do not count."""
+    given = scenario.costs_override.given()
     needed = {"attention": 3, "moe": 2, **dict.fromkeys(_TRANSFERS, 2)}
     if not {"layers", "host_dispatch", *needed} <= given.keys():
-        return False
-    return all(len(given[name].given()) == count for name, count in needed.items())  # type: ignore[attr-defined]
+        return True
+    return any(len(given[name].given()) < count for name, count in needed.items())
 
 
 def _derived(costs: LayerCosts) -> tuple[Assumption, ...]:
@@ -124,7 +171,7 @@ def check_degrees(scenario: Scenario) -> None:
     InputError
         If T does not divide the heads, or there are more expert devices than experts.
     """
-    layout, model = scenario.layout, scenario.architecture.value
+    layout, model = scenario.layout, _architecture(scenario)
     if model.heads % layout.T:
         remedy = "give a divisor: attention is split over heads"
         raise InputError(scenario.source, "system.T", f"is {layout.T}, the model has {model.heads} heads", remedy)
@@ -138,11 +185,15 @@ def memory_budget(scenario: Scenario) -> memory.MemoryBudget:
     """Bytes per device and role for the scenario's layout and largest batch."""
     layout, policy = scenario.layout, scenario.policy
     largest = max(policy.max_batch_tokens, scenario.workload.max_prompt_tokens)
-    if layout.kind == "sync" and policy.chunk_tokens:
+    if policy.chunk_tokens:
         largest = policy.chunk_tokens + scenario.workload.max_prompt_tokens
-    slots = policy.slots if layout.kind == "asap" else 1
+    # The halves of a step hold together what it holds in one piece.
+    slots = policy.slots if layout.kind == "asap" and policy.micro == "pair" else 1
     split = Split(layout.D, layout.T, layout.E)
-    return memory.fits(scenario.architecture.value, scenario.device.value, split, layout.kind, largest, slots)
+    return _memory(_architecture(scenario), scenario.device.value, split, layout.kind, largest, slots)
+
+
+_memory = lru_cache(maxsize=_KEPT)(memory.fits)
 
 
 def check_memory(scenario: Scenario) -> None:

@@ -3,9 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Layout", "Policy"]
+__all__ = ["AT_ARRIVAL", "Layout", "Policy"]
 
 Kind = Literal["sync", "asap"]
+Routing = Literal["auto", "iteration", "pull", "round_robin", "fewest_requests", "fewest_tokens", "least_work"]
+
+AT_ARRIVAL: tuple[Routing, ...] = ("round_robin", "fewest_requests", "fewest_tokens", "least_work")
+"""Routings that send a prompt, when it arrives, to the queue of one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,11 @@ class Layout:
 class Policy:
     """How requests become batches and how batches run; see the scheduling section of the documentation.
 
-    Sizes in tokens, `batch_window` in seconds. `chunk_tokens` 0 means unchunked (sync only). Defaults are those of
-    the asynchronous system; the synchronous one has `batch_window = 0`.
+    Sizes in tokens, `batch_window` in seconds. `chunk_tokens` 0 means whole prompts, `max_seqs` 0 any number of prompts
+    in a step. Defaults are those of the asynchronous system; the synchronous one has `batch_window = 0`. ``"auto"``
+    is what the kind of system has by default: routing by iteration (sync) or pull (asap); chunks where `chunk_tokens`
+    is given, else whole prompts (sync) or a minimum of tokens (asap); the micro-batches that `dual_batch` says, none
+    with chunks from queues per group. What goes together is checked by `asapmodel.policy_rules`.
     """
 
     min_batch_tokens: int = 2048
@@ -42,8 +49,26 @@ class Policy:
     super_kernel: bool = True
     chunk_tokens: int = 0
     balance: Literal["tokens", "work"] = "tokens"
+    routing: Routing = "auto"
+    counts: Literal["exact", "step"] = "exact"
+    batching: Literal["auto", "prompts", "chunks", "min_tokens"] = "auto"
+    max_seqs: int = 0
+    micro_batches: Literal["auto", "none", "pair", "split"] = "auto"
+
+    @property
+    def queue_per_group(self) -> bool:
+        """Whether prompts are sent to the queue of a group when they arrive."""
+        return self.routing in AT_ARRIVAL
+
+    @property
+    def micro(self) -> Literal["none", "pair", "split"]:
+        """What `micro_batches` and `dual_batch` amount to."""
+        if self.micro_batches != "auto":
+            return self.micro_batches
+        alternate = self.dual_batch and not (self.queue_per_group and self.chunk_tokens > 0)
+        return "pair" if alternate else "none"
 
     @property
     def slots(self) -> int:
-        """Batches a group may have active at once: 2 with dual batch, else 1."""
-        return 2 if self.dual_batch else 1
+        """Batches, or parts of a step, that a group may have active at once: 1 or 2."""
+        return 1 if self.micro == "none" else 2

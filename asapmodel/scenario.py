@@ -11,6 +11,7 @@ The tables are described in `asapmodel.scenario_tables` and `asapmodel.scenario_
 """
 
 import os
+from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,8 @@ from asapmodel.catalog import Cluster, Entry
 from asapmodel.errors import InputError
 from asapmodel.models.parameters import Architecture, Device, Profile
 from asapmodel.policy import Layout, Policy
-from asapmodel.scenario_keys import assign, check_keys, key_path, make_paths_absolute, plain
+from asapmodel.policy_rules import batching_of, conflict_of
+from asapmodel.scenario_keys import assign, check_keys, key_path, make_paths_absolute, make_profile_absolute, plain
 from asapmodel.scenario_resolve import resolve_architecture, resolve_cluster
 from asapmodel.scenario_tables import (
     TABLES,
@@ -131,10 +133,12 @@ class Scenario:
         16
         """
         name = changes.pop("name", self.name)
-        given = deepcopy(self._given)
-        for key, value in changes.items():
-            assign(given, key_path(key, self.source), plain(value))
-        return _build(name, self.source, given, Path.cwd())
+        paths = [(key_path(key, self.source), plain(value)) for key, value in changes.items()]
+        touched = {path[0] for path, _ in paths}
+        given = {table: deepcopy(value) if table in touched else value for table, value in self._given.items()}
+        for path, value in paths:
+            assign(given, path, value)
+        return _build(name, self.source, given, Path.cwd(), self, touched)
 
     def to_toml(self) -> str:
         """Return the scenario as the text of a file; `parse` of it is an equal scenario. Paths are absolute."""
@@ -187,13 +191,30 @@ class Scenario:
         return self._resolved[2]
 
 
-def _build(name: str, where: str, data: dict[str, Any], base: Path) -> Scenario:
-    """Validate all tables, then what spans them."""
+def _build(
+    name: str,
+    where: str,
+    data: dict[str, Any],
+    base: Path,
+    origin: Scenario | None = None,
+    touched: Collection[str] = tuple(TABLES),
+) -> Scenario:
+    """Validate the tables that were touched, then what spans tables; the others are those of `origin`."""
     check_keys(data, where)
-    make_paths_absolute(data.get("workload"), base)
-    tables = {table: validate(kind, data.get(table, {}), where, table) for table, kind in TABLES.items()}
-    tables["policy_table"] = tables.pop("policy")
-    scenario = Scenario(name=name, source=where, _given=data, **cast(dict[str, Any], tables))
+    if "workload" in touched:
+        make_paths_absolute(data.get("workload"), base)
+    if "cluster" in touched:
+        make_profile_absolute(data.get("cluster"), base)
+    tables: dict[str, Any] = {}
+    for table, kind in TABLES.items():
+        field_name = "policy_table" if table == "policy" else table
+        known = origin is not None and table not in touched
+        tables[field_name] = getattr(origin, field_name) if known else validate(kind, data.get(table, {}), where, table)
+    scenario = Scenario(name=name, source=where, _given=data, **tables)
+    if origin is not None:  # what the catalogue says of the same tables
+        for table, known_name in (("model", "architecture"), ("cluster", "_resolved")):
+            if table not in touched and known_name in origin.__dict__:
+                scenario.__dict__[known_name] = origin.__dict__[known_name]
     _check_system(scenario)
     _check_policy(scenario)
     _check_layers(scenario)
@@ -214,13 +235,13 @@ def _check_system(scenario: Scenario) -> None:
 
 
 def _check_policy(scenario: Scenario) -> None:
-    if scenario.system.kind == "sync":  # which ignores the switches of the asynchronous system
-        return
     where, policy = scenario.source, scenario.policy
-    if policy.chunk_tokens > 0:
-        problem = f"is {policy.chunk_tokens}, but chunks are not available for kind = 'asap'"
-        raise InputError(where, "policy.chunk_tokens", problem, "leave it out, or give kind = 'sync'")
-    if policy.min_batch_tokens > policy.max_batch_tokens:
+    found = conflict_of(scenario.system.kind, policy)
+    if found is not None:
+        raise InputError(where, f"policy.{found.key}", found.problem, found.remedy)
+    # The rules have an answer to this one, but nobody means it.
+    waits = batching_of(scenario.system.kind, policy) == "min_tokens"
+    if waits and policy.min_batch_tokens > policy.max_batch_tokens:
         problem = f"is {policy.min_batch_tokens}, more than max_batch_tokens {policy.max_batch_tokens}"
         raise InputError(where, "policy.min_batch_tokens", problem, "lower it, or raise max_batch_tokens")
 

@@ -10,7 +10,7 @@ from asapmodel.errors import InputError
 from asapmodel.scenario_tables import TABLES
 from asapmodel.tables import nearest, unknown_key
 
-__all__ = ["assign", "check_keys", "key_path", "make_paths_absolute", "plain"]
+__all__ = ["assign", "check_keys", "key_path", "make_paths_absolute", "make_profile_absolute", "plain"]
 
 # Keys that need no table in front.
 _FLAT = {key: name for name in ("system", "policy", "workload", "slo") for key in TABLES[name].model_fields}
@@ -46,6 +46,15 @@ def make_paths_absolute(workload: Any, base: Path) -> None:
             and (os.path.isfile(base / trace) or trace not in catalog.names("traces"))
         ):
             table["trace"] = str((base / trace).absolute())
+
+
+def make_profile_absolute(cluster: Any, base: Path) -> None:
+    """Make the relative path of a profile of one's own absolute, as `make_paths_absolute` does for traces."""
+    profile = cluster.get("profile") if isinstance(cluster, dict) else None
+    name = profile.get("use") if isinstance(profile, dict) else profile
+    if isinstance(name, str) and name.endswith(".toml"):
+        path = str((base / name).absolute())
+        cluster["profile"] = {**profile, "use": path} if isinstance(profile, dict) else path
 
 
 def key_path(key: str, where: str) -> list[str]:

@@ -75,12 +75,16 @@ class ClusterFields(UseTable):
 
 
 class SystemTable(Table):
-    """`[system]`: which system, and its parallel degrees; `E` of a synchronous system is `D T`."""
+    """`[system]`: which system, and its parallel degrees; `E` of a synchronous system is `D T`.
+
+    `replication` is the number of copies of every routed expert.
+    """
 
     kind: Kind
     D: Count
     T: Count
     E: Count | None = None
+    replication: Count = 1
 
 
 class SloTable(Table):

@@ -5,6 +5,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.policy import Layout, Policy
+from asapmodel.policy_rules import batching_of
 from asapmodel.systems.arrays import PolicyNumbers, Requests, make_requests, policy_numbers
 from asapmodel.systems.batching import take_min_tokens
 
@@ -19,8 +20,9 @@ def backlog_batches(layout: Layout, policy: Policy, lengths: NDArray[np.float64]
     Parameters
     ----------
     layout, policy
-        `asap`: a group's batch by the length-aware rule. `sync`: all `D` groups' batches of one iteration together,
-        whole prompts within `max_batch_tokens`, or `chunk_tokens` each.
+        `asap`: a group's batch by the length-aware rule, or, with queues per group, whole prompts or chunks, half of it
+        where steps are cut in two. `sync`: all `D` groups' batches of one iteration together, whole prompts within
+        `max_batch_tokens`, or `chunk_tokens` each.
     lengths : float array
         Equally likely prompt lengths, in any order.
 
@@ -29,13 +31,15 @@ def backlog_batches(layout: Layout, policy: Policy, lengths: NDArray[np.float64]
     float array
         Tokens per batch; deterministic (a fixed shuffle of `lengths`).
     """
-    if layout.kind == "sync" and policy.chunk_tokens:
-        return np.array([float(layout.D * policy.chunk_tokens)])
+    parts = 2.0 if layout.kind == "asap" and policy.micro == "split" else 1.0
+    together = layout.D if layout.kind == "sync" else 1  # groups that the experts serve at a time
+    if policy.chunk_tokens:
+        return np.array([together * policy.chunk_tokens / parts])
     rng = np.random.default_rng(0)
     order = np.concatenate([rng.permutation(lengths) for _ in range(_ROUNDS)])
     prompts = np.maximum(np.rint(order), 1).astype(np.int64)
-    if layout.kind == "asap":
-        return _length_aware(layout, policy, prompts)
+    if batching_of(layout.kind, policy) == "min_tokens":
+        return _length_aware(layout, policy, prompts) / parts
     sizes: list[float] = []
     taken = 0
     for tokens in prompts:
@@ -45,9 +49,9 @@ def backlog_batches(layout: Layout, policy: Policy, lengths: NDArray[np.float64]
         else:
             taken = int(tokens)
             sizes.append(float(taken))
-    whole = len(sizes) // layout.D * layout.D
-    iterations: NDArray[np.float64] = np.array(sizes[:whole]).reshape(-1, layout.D).sum(axis=1)
-    return iterations
+    whole = len(sizes) // together * together
+    iterations: NDArray[np.float64] = np.array(sizes[:whole]).reshape(-1, together).sum(axis=1)
+    return iterations / parts
 
 
 def _length_aware(layout: Layout, policy: Policy, prompts: NDArray[np.int64]) -> NDArray[np.float64]:

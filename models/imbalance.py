@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import sympy
+from numpy.typing import NDArray
 
 from asapmodel.models.evaluation import evaluate
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
@@ -52,11 +53,16 @@ def expected_maximum(count: int) -> float:
         raise ValueError(f"count must be at least 1, got {count}")
     from scipy.special import log_ndtr  # powers as exp(N log Phi): accurate for large N
 
-    nodes, weights = np.polynomial.legendre.leggauss(200)
+    nodes, weights = _legendre()
     x = 6.0 * (nodes + 1.0)
     tail = -np.expm1(count * log_ndtr(x)) - np.exp(count * log_ndtr(-x))
     # Rounding must not make the maximum of one variable (0) negative.
     return max(0.0, float(6.0 * weights @ tail))
+
+
+@cache
+def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return np.polynomial.legendre.leggauss(200)  # takes as long as evaluating dozens of points
 
 
 @cache

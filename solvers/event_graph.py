@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asapmodel.solvers.compiled import arrays_only
 from asapmodel.solvers.event_graph_parts import Log, Network, State, new_log, new_network, new_state
 
-__all__ = ["Log", "Network", "State", "advance", "launch", "new_log", "new_network", "new_state"]
+__all__ = ["Log", "Network", "State", "advance", "launch", "launch_part", "new_log", "new_network", "new_state"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
     """
     resource_of, acquire, release, barrier_of = net.resource, net.acquire, net.release, net.barrier
     first, last, repeats, width = net.segment_first, net.segment_last, net.segment_repeats, net.barrier_width
-    lane, position, segment, left, duration = st.lane, st.position, st.segment, st.left, st.duration
+    lane, position, segment, stop, left, duration = st.lane, st.position, st.segment, st.stop, st.left, st.duration
     current, waiting, head, length = st.current, st.waiting, st.head, st.length
     busy, stalled, due, ready = st.busy, st.stalled, st.due, st.ready
     holder, blocked, gathered, gathered_count = st.holder, st.blocked, st.gathered, st.gathered_count
@@ -164,9 +164,9 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
                 left[entering] -= 1
                 if left[entering] == 0:
                     part += 1
-                    while part < repeats.shape[0] and repeats[part] == 0:
+                    while part < stop[entering] and repeats[part] == 0:
                         part += 1
-                    if part == repeats.shape[0]:
+                    if part == stop[entering]:
                         finished = entering
                         entering = -1
                     else:
@@ -222,17 +222,24 @@ def _run(net: Network, st: State, log: Log, entering: int, until: float) -> int:
 
 
 @arrays_only
-def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
-    """Start a chain whose row of `State.duration` has been filled, at `time >= clock`."""
+def launch_part(net: Network, st: State, log: Log, chain: int, time: float, first: int, stop: int) -> None:
+    """Start a chain that runs the segments `first` to `stop - 1` only, at least one of which has repeats."""
     st.serial[chain] = st.counter[_LAUNCHES]
     st.counter[_LAUNCHES] += 1
-    segment = 0
+    segment = first
     while net.segment_repeats[segment] == 0:
         segment += 1
     st.segment[chain] = segment
+    st.stop[chain] = stop
     st.left[chain] = net.segment_repeats[segment]
     st.position[chain] = net.segment_first[segment]
     _run(net, st, log, chain, time)
+
+
+@arrays_only
+def launch(net: Network, st: State, log: Log, chain: int, time: float) -> None:
+    """Start a chain whose row of `State.duration` has been filled, at `time >= clock`."""
+    launch_part(net, st, log, chain, time, 0, net.segment_repeats.shape[0])
 
 
 @arrays_only

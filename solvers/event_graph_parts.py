@@ -34,6 +34,7 @@ class State(NamedTuple):
     lane: Ints
     position: Ints
     segment: Ints
+    stop: Ints
     left: Ints
     serial: Ints
     ready: Floats
@@ -148,6 +149,7 @@ def new_state(network: Network, chains_per_lane: int) -> State:
         lane=np.repeat(np.arange(lanes, dtype=np.int64), chains_per_lane),
         position=ints(chains, value=-1),
         segment=ints(chains),
+        stop=ints(chains),
         left=ints(chains),
         serial=ints(chains),
         ready=np.zeros(chains),

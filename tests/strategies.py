@@ -1,12 +1,12 @@
 """Random systems and request sequences for hypothesis, shared by several test modules."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
-from asapmodel.policy import Layout, Policy
+from asapmodel.policy import AT_ARRIVAL, Layout, Policy
 from asapmodel.systems.arrays import Requests, make_requests
 
 
@@ -78,3 +78,26 @@ def cases(draw: st.DrawFn, kind: str | None = None) -> Case:
     )
     load = draw(st.sampled_from([0.002, 0.01, 0.05])) * costs.layers / 4
     return Case(layout, policy, costs, random_requests(rng, draw(st.integers(1, 60)), load))
+
+
+@st.composite
+def queue_cases(draw: st.DrawFn, kind: str | None = None) -> Case:
+    """A system of either kind with a queue per group, every switch drawn, and up to 60 requests."""
+    plain = draw(cases(kind=kind))
+    chunked = draw(st.booleans())
+    free = plain.layout.kind == "asap"
+    routing = draw(st.sampled_from(AT_ARRIVAL))
+    policy = replace(
+        plain.policy,
+        routing=routing,
+        counts=draw(st.sampled_from(["exact", "step"])) if routing == "fewest_requests" else "exact",
+        batching="chunks" if chunked else draw(st.sampled_from(["prompts", "min_tokens"])) if free else "prompts",
+        chunk_tokens=draw(st.sampled_from([512, 3000, 16384])) if chunked else 0,
+        max_seqs=draw(st.sampled_from([0, 1, 3])) if chunked else 0,
+        balance="tokens",
+        dual_batch=True,
+        micro_batches=draw(st.sampled_from(["none", "split"] if chunked else ["none", "split", "pair"]))
+        if free
+        else "none",
+    )
+    return replace(plain, policy=policy)

@@ -238,15 +238,21 @@ def test_shipped_scenarios(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (scenario.name, scenario.source) == (name, f"<{name}>")
     assert scenario.layout.devices == 32
     assert (scenario.slo.ttft, scenario.slo.statistic) == (5.0, "mean")
-    assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == (31, 32768)
+    bounds = (1, 65536) if name.startswith("afd") else (31, 32768)  # the measured requests are all replayed
+    assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == bounds
     system = name.partition("-")[2]
+    measured = {"chunk_tokens": 65536, "routing": "fewest_requests", "counts": "step", "max_seqs": 8}
     expected = {
         "default": Policy(max_batch_tokens=8192, batch_window=0.0),
         "chunked": Policy(chunk_tokens=8192, batch_window=0.0),
         "asap": Policy(batch_window=0.1),
+        "sync": Policy(**measured, batch_window=0.0),  # type: ignore[arg-type]
+        "async": Policy(chunk_tokens=65536, routing="round_robin", max_seqs=32, micro_batches="split"),
     }
     assert scenario.policy == expected[system]
-    if name.startswith("trace"):
+    if name.startswith("afd"):
+        assert scenario.workload.rate == 4.0
+    elif name.startswith("trace"):
         assert scenario.workload.spread == 3.0
     else:
         assert scenario.workload.duration == 300.0
@@ -285,8 +291,9 @@ def test_replace() -> None:
         ({"rate": -1}, "workload.rate: is -1; give a number greater than 0"),
         (
             {"chunk_tokens": 1},
-            "policy.chunk_tokens: is 1, but chunks are not available for kind = 'asap'; "
-            "leave it out, or give kind = 'sync'",
+            "policy.chunk_tokens: is 1, but chunks are not available with one queue for all groups; "
+            "give routing = 'round_robin', 'fewest_requests', 'fewest_tokens' or 'least_work', "
+            "or leave chunk_tokens out",
         ),
         ({"E": None}, "system.E: is missing; kind = 'asap' needs the number of MoE devices"),
         ({"policy": 3}, "policy: is 3; write a table, [policy] with key = value lines"),

@@ -72,8 +72,9 @@ from tests.scenario_texts import ASAP, SYNC, TIMES, TRACE_CSV, refused
         (SYNC + "[policy]\ndual_batch = 1", "policy.dual_batch: is 1; give true or false"),
         (
             ASAP + "[policy]\nchunk_tokens = 8192",
-            "policy.chunk_tokens: is 8192, but chunks are not available for kind = 'asap'; "
-            "leave it out, or give kind = 'sync'",
+            "policy.chunk_tokens: is 8192, but chunks are not available with one queue for all groups; "
+            "give routing = 'round_robin', 'fewest_requests', 'fewest_tokens' or 'least_work', "
+            "or leave chunk_tokens out",
         ),
         (
             ASAP + "[policy]\nmax_batch_tokens = 10",
@@ -81,8 +82,8 @@ from tests.scenario_texts import ASAP, SYNC, TIMES, TRACE_CSV, refused
         ),
         # catalogue
         (
-            ASAP + '[model]\nuse = "deepseek-v3"',
-            "model.use: no model 'deepseek-v3' in the catalogue; the nearest model is 'deepseek-v3.2'",
+            ASAP + '[model]\nuse = "deepseek-v3.1"',
+            "model.use: no model 'deepseek-v3.1' in the catalogue; the nearest model is 'deepseek-v3.2'",
         ),
         (
             ASAP + '[cluster]\nuse = "cloudmatrix"',

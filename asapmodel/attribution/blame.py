@@ -20,6 +20,7 @@ from asapmodel.attribution.lockstep_parts import lockstep_components, lockstep_d
 from asapmodel.attribution.lockstep_trace import trace_lockstep
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
+from asapmodel.policy_rules import refuse_vllm_like
 from asapmodel.result import Parts
 from asapmodel.systems.arrays import Requests
 
@@ -150,6 +151,8 @@ def blame_of(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reques
     ------
     ValueError
         If there is no request.
+    InputError
+        If the system has queues per group or limits the prompts of a step.
 
     Examples
     --------
@@ -166,6 +169,7 @@ def blame_of(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reques
     >>> table[["ttft_s", "own_queue", "attention", "experts"]].values.tolist()
     [[1.5, 0.0, 1.0, 0.5], [3.0, 1.5, 1.0, 0.5]]
     """
+    refuse_vllm_like(policy, "blame")
     if len(requests.arrival) == 0:
         raise ValueError("requests are 0: give at least one")
     if layout.kind == "sync":

@@ -11,6 +11,7 @@ from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.free_layers import fewer_layers
 from asapmodel.engines.graph import Run, exposed_host_dispatch, run
 from asapmodel.engines.walk_sequences import even_deck
+from asapmodel.policy_rules import backlogged
 from asapmodel.systems.arrays import make_requests
 
 __all__ = ["FreeBacklog", "backlog_of", "reduced", "run_rows"]
@@ -35,7 +36,12 @@ class FreeBacklog(NamedTuple):
 
 
 def reduced(problem: Problem, effort: Effort = FULL) -> Problem:
-    """The system of few layers that stands for the problem's."""
+    """The system of few layers that stands for the problem's; itself where steps are cut in two.
+
+    There the second half ends a layer's way behind the first: few layers would make that longer.
+    """
+    if problem.policy.micro == "split":
+        return problem
     return replace(problem, costs=fewer_layers(problem.costs, effort.layers))
 
 
@@ -61,6 +67,7 @@ def backlog_of(problem: Problem, effort: Effort = FULL, walk: int = 0) -> FreeBa
     -----
     An approximation; `docs/engines.md` has the errors of the saturation throughput against long runs.
     """
+    problem = replace(problem, policy=backlogged(problem.policy))
     layout, policy = problem.layout, problem.policy
     deck = np.roll(even_deck(len(problem.prompts.prompt), effort.rounds), walk * _ELSEWHERE)
     first = run_rows(problem, np.zeros(len(deck)), deck)

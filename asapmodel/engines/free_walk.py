@@ -52,6 +52,8 @@ def lone_node(problem: Problem) -> tuple[Node, Floats]:
     A prompt that is too short to be released at once waits for the whole window.
     """
     policy, prompts = problem.policy, problem.prompts
+    if policy.queue_per_group:
+        return _lone_steps(problem)
     host = exposed_host_dispatch(problem.layout, policy, problem.costs)
     prompt, cached = prompts.prompt.astype(np.float64), prompts.cached.astype(np.float64)
     n, w = prompt - cached, prompt**2 - cached**2
@@ -62,6 +64,25 @@ def lone_node(problem: Problem) -> tuple[Node, Floats]:
     busy = _busy_alone(problem, n, w)
     mean = float(kernel.mean())
     return _node(0.0, problem, _Walked(rows, ttft, mean, mean, busy, float(n.mean())), ttft, float(ttft.mean())), ttft
+
+
+def _lone_steps(problem: Problem) -> tuple[Node, Floats]:
+    """The same where groups form steps of their own and nothing waits: prompts so far apart that none meets another."""
+    count = len(problem.prompts.prompt)
+    rows = np.arange(count)
+    apart = 2.0 * float(run_rows(problem, np.zeros(count), rows).outcome.kernel.max()) + 1.0
+    arrival = apart * np.arange(count, dtype=np.float64)
+    done = run_rows(problem, arrival, rows)
+    ttft = done.outcome.end - arrival
+    walked = _Walked(
+        rows,
+        ttft,
+        float((done.outcome.end - done.outcome.start).mean()),
+        float(done.outcome.kernel.mean()),
+        np.array([done.busy_s[name] for name in resources(problem)]) / count,
+        done.batch_tokens / done.batches,
+    )
+    return _node(0.0, problem, walked, ttft, float(ttft.mean())), ttft
 
 
 def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:

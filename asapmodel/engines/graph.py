@@ -3,19 +3,23 @@
 Takes requests, layout, policy and costs; gives per-request times and what the resources did. No randomness.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
-from asapmodel.solvers.event_graph import Log, new_log, new_state
+from asapmodel.policy_rules import check_policy, is_vllm_like
+from asapmodel.solvers.event_graph import Log, State, new_log, new_state
 from asapmodel.systems import lockstep
 from asapmodel.systems.arrays import Outcome, Requests, cost_array, new_outcome, policy_numbers
 from asapmodel.systems.free import free_network, new_groups, run_free
+from asapmodel.systems.free_queues import Alone, new_steps, run_free_queues, step_rules
+from asapmodel.systems.lockstep_queues import run_lockstep_queues
+from asapmodel.systems.queues import new_queues, queue_rules
 
-__all__ = ["Run", "exposed_host_dispatch", "lockstep_arguments", "resource_names", "run"]
+__all__ = ["Run", "exposed_host_dispatch", "lockstep_arguments", "lockstep_run", "resource_names", "run"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +71,19 @@ def run(
         Free execution: keep the first so many tasks of the window.
     window : (float, float)
         Free execution: which tasks to keep, by time; see `asapmodel.solvers.event_graph.Log`.
+
+    Raises
+    ------
+    ValueError
+        If the policy contradicts itself or the kind of system.
     """
+    check_policy(layout.kind, policy)
     if layout.kind == "sync":
         return _run_lockstep(layout, policy, costs, requests)
-    return _run_free(layout, policy, costs, requests, new_log(log_tasks, window))
+    log = new_log(log_tasks, window)
+    if policy.queue_per_group:
+        return _run_free_queues(layout, policy, costs, requests, log)
+    return _run_free(layout, policy, costs, requests, log)
 
 
 def resource_names(policy: Policy) -> tuple[list[str], list[str]]:
@@ -88,6 +101,32 @@ def _run_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reque
     numbers = policy_numbers(layout, policy)
     cost = cost_array(costs, exposed_host_dispatch(layout, policy, costs))
     run_free(network, state, log, numbers, cost, requests, outcome, groups)
+    return _free_run(policy, state, outcome, groups.tally, groups.bound, log)
+
+
+def _run_free_queues(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, log: Log) -> Run:
+    network = free_network(layout, policy, costs)
+    lone = free_network(replace(layout, D=1), policy, costs)
+    state, lone_state = new_state(network, policy.slots), new_state(lone, policy.slots)
+    outcome = new_outcome(len(requests.arrival))
+    steps = new_steps(layout.D, policy.slots)
+    rules = queue_rules(layout, policy, costs.attention.per_token, costs.attention.per_token2)
+    queues = new_queues(layout.D, requests)
+    cost = cost_array(costs, exposed_host_dispatch(layout, policy, costs))
+    alone = Alone(lone, lone_state, new_log())
+    run_free_queues(network, state, log, alone, queues, rules, step_rules(policy), steps, cost, requests, outcome)
+    return _free_run(policy, state, outcome, steps.tally, np.zeros(0, dtype=np.int64), log)
+
+
+def _free_run(
+    policy: Policy,
+    state: State,
+    outcome: Outcome,
+    tally: NDArray[np.float64],
+    bound: NDArray[np.int64],
+    log: Log,
+) -> Run:
+    """Collect a run of the event graph."""
     pool, own = resource_names(policy)
     busy = {name: float(state.busy[k]) for k, name in enumerate(pool)}
     stalled = {name: float(state.stalled[k]) for k, name in enumerate(pool)}
@@ -98,12 +137,12 @@ def _run_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reque
         outcome=outcome,
         makespan_s=float(outcome.end.max(initial=0.0)),
         busy_s=busy | {f"{name}_blocked": time for name, time in stalled.items() if time > 0},
-        batches=int(groups.tally[0]),
-        batch_tokens=float(groups.tally[1]),
+        batches=int(tally[0]),
+        batch_tokens=float(tally[1]),
         tasks=int(state.counter[2]),
         barrier_waste=0.0,
         log=log,
-        bound=groups.bound[: int(groups.tally[0])],
+        bound=bound[: int(tally[0])],
     )
 
 
@@ -121,12 +160,25 @@ def lockstep_arguments(
     )
 
 
-def _run_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Run:
+def lockstep_run(
+    layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests
+) -> tuple[Outcome, NDArray[np.float64]]:
+    """Run a synchronous system; return the requests' times, and the tally (`asapmodel.systems.lockstep.TALLY`)."""
+    if is_vllm_like(policy):
+        outcome = new_outcome(len(requests.arrival))
+        rules = queue_rules(layout, policy, costs.attention.per_token, costs.attention.per_token2)
+        queues = new_queues(layout.D, requests)
+        coefficients = lockstep.coefficients(costs)
+        return outcome, run_lockstep_queues(coefficients, queues, rules, policy.batch_window, requests, outcome)
     times = np.zeros((len(requests.arrival), 3))
     tally = lockstep.run_lockstep(*lockstep_arguments(layout, policy, costs), *requests, times)
+    return Outcome(*np.ascontiguousarray(times.T)), tally
+
+
+def _run_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Run:
+    outcome, tally = lockstep_run(layout, policy, costs, requests)
     engine, total, pace, transfers, experts, batches, tokens = tally.tolist()
     own = total / layout.D
-    outcome = Outcome(*np.ascontiguousarray(times.T))
     return Run(
         outcome=outcome,
         makespan_s=float(outcome.end.max(initial=0.0)),

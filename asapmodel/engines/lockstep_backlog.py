@@ -5,6 +5,7 @@ find a backlog. They are run on a fixed deck that holds every prompt of the leng
 mean work are exact and only the packing is sampled; the limit's error is 0.1 to 0.5 %.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,11 @@ from numpy.typing import NDArray
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.walk_sequences import deck
+from asapmodel.policy_rules import is_vllm_like
+from asapmodel.systems.arrays import Requests, new_outcome
 from asapmodel.systems.lockstep import coefficients, run_backlog
+from asapmodel.systems.lockstep_queues import run_backlogged_queues
+from asapmodel.systems.queues import new_queues, queue_rules
 
 __all__ = ["Backlog", "under_backlog"]
 
@@ -51,13 +56,25 @@ def under_backlog(problem: Problem, effort: Effort = FULL) -> Backlog:
     table = np.zeros((min(int(pieces), _ITERATIONS) + len(order), 4))
     chunked, by_work = policy.chunk_tokens > 0, policy.balance == "work"
     cost = coefficients(costs)
-    count = run_backlog(cost, layout.D, budget, chunked, by_work, target, prompt[order], done, table)
+    if is_vllm_like(policy):
+        count = _run_queues(problem, cost, Requests(np.zeros(len(order)), prompt[order], done), table)
+    else:
+        count = run_backlog(cost, layout.D, budget, chunked, by_work, target, prompt[order], done, table)
     squares = prompt.astype(np.float64) ** 2 - cached.astype(np.float64) ** 2
     features = np.stack([tokens, squares, np.ones(len(tokens))], axis=1)
     used = table[count // 6 : count]
     # Chunks: tokens of an iteration are constant, and where a prompt ends says nothing about its cost.
     columns = [1, 2] if policy.chunk_tokens else [1, 2, 3]
     return _shares(used[:, 0], used[:, columns], features[:, : len(columns)])
+
+
+def _run_queues(problem: Problem, cost: Floats, requests: Requests, table: Floats) -> int:
+    """Run iterations while every group has work; under a backlog the rule of routing does not matter."""
+    a = problem.costs.attention
+    policy = replace(problem.policy, routing="round_robin", counts="exact", balance="tokens")
+    rules = queue_rules(problem.layout, policy, a.per_token, a.per_token2)
+    outcome = new_outcome(len(requests.arrival))
+    return run_backlogged_queues(cost, new_queues(problem.layout.D, requests), rules, requests, outcome, table)
 
 
 def _shares(time: Floats, served: Floats, features: Floats) -> Backlog:

@@ -19,8 +19,11 @@ from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
+from asapmodel.engines.graph import lockstep_run
 from asapmodel.engines.walk_nodes import Node, node_of
 from asapmodel.engines.walk_path import corrected, path_of
+from asapmodel.policy_rules import is_vllm_like
+from asapmodel.systems.arrays import Requests
 from asapmodel.systems.lockstep import coefficients, run_lockstep
 
 __all__ = ["UTILISATION", "lone_prompts", "node_at", "node_loads"]
@@ -51,6 +54,10 @@ _SKIP, _DROP = 200, 50  # at the start, where the walk is empty, and at the end,
 def _run(problem: Problem, arrival: Floats, rows: Ints) -> tuple[Floats, Floats]:
     """Run the system's own rules; return (start, end, own batches alone) by prompt, and the tally."""
     policy, cached = problem.policy, problem.prompts.cached[rows]
+    if is_vllm_like(policy):
+        requests = Requests(arrival, problem.prompts.prompt[rows], cached)
+        outcome, tally = lockstep_run(problem.layout, policy, problem.costs, requests)
+        return np.stack(outcome, axis=1), tally
     out = np.zeros((len(rows), 3))
     tally = run_lockstep(
         coefficients(problem.costs),

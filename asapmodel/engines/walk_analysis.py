@@ -84,7 +84,7 @@ class WalkAnalysis(ABC):
         """Stationary answer at a rate, requests/s; UnstableError at or above the stability limit."""
         return self.at_many([rate])[0]
 
-    def at_many(self, rates: Sequence[float]) -> list[Point]:
+    def at_many(self, rates: Sequence[float] | Floats) -> list[Point]:
         """Stationary answers at several rates, requests/s, in one interpolation.
 
         Raises

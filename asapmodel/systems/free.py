@@ -30,7 +30,7 @@ from asapmodel.systems.arrays import (
 from asapmodel.systems.batching import take_min_tokens
 from asapmodel.systems.phases import affine_time, attention_time, dense_layer_time, moe_time
 
-__all__ = ["Groups", "free_network", "new_groups", "run_free"]
+__all__ = ["Groups", "fill_durations", "free_network", "new_groups", "run_free"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -84,7 +84,7 @@ def free_network(layout: Layout, policy: Policy, costs: LayerCosts) -> Network:
 
 
 @arrays_only
-def _fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: float) -> float:
+def fill_durations(net: Network, duration: Floats, cost: Floats, n: float, w: float) -> float:
     """Write the durations of one batch by position; return its time alone on idle resources."""
     duration[0] = cost[STEP]
     duration[1] = dense_layer_time(cost, n, w)
@@ -149,7 +149,7 @@ def _take(
         groups.bound[number] = last
     groups.tally[0] += 1.0
     groups.tally[1] += n
-    alone = _fill_durations(net, st.duration[chain], cost, float(n), w)
+    alone = fill_durations(net, st.duration[chain], cost, float(n), w)
     for k in range(head, last):
         outcome.start[k] = now
         outcome.kernel[k] = alone

@@ -10,6 +10,7 @@ from asapmodel.circuits.batches import Batches, form_batches, form_iterations
 from asapmodel.circuits.bounds import JOINT, REGIMES, Regime, regime_of, throughput_bounds
 from asapmodel.costing import length_grid
 from asapmodel.errors import NoAnswer
+from asapmodel.policy_rules import refuse_vllm_like
 from asapmodel.result import Assumption, Result
 from asapmodel.scenario import Scenario
 from asapmodel.sensitivity.elasticities import (
@@ -131,6 +132,7 @@ def explain(
     InputError
         If the rate is no positive number, or the scenario cannot be evaluated.
     """
+    refuse_vllm_like(scenario.policy, "explain", scenario.source)
     ready = prepared or prepare(scenario)
     curve = Curve(ready.analysis, lambda law: law_statistic(law, scenario.slo))
     point = _point(scenario, ready, curve, rate)

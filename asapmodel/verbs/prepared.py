@@ -15,6 +15,7 @@ from asapmodel.engines.effort import EFFORTS, EffortName
 from asapmodel.engines.graph import Run, run
 from asapmodel.engines.problem import problem_of
 from asapmodel.errors import InputError, NoAnswer
+from asapmodel.policy_rules import backlogged
 from asapmodel.result import Assumption
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.queue_errors import QueueError
@@ -222,7 +223,8 @@ def saturation_throughput(ready: Prepared, waiting: Requests) -> float:
     fewer than 50 requests over the whole run.
     """
     count = len(waiting.arrival)
-    ends = np.sort(ready.run(waiting).outcome.end)
+    layout, policy = ready.scenario.layout, backlogged(ready.scenario.policy)
+    ends = np.sort(run(layout, policy, ready.costing.costs, waiting).outcome.end)
     if count < 50:
         return count / float(ends[-1])
     first, last = int(0.1 * count), int(0.9 * count)

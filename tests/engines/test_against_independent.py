@@ -1,49 +1,59 @@
 """The graph engine against a slow program written from the semantics page alone (`tests/independent`)."""
 
+from typing import TypeVar
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from asapmodel.engines.graph import run
-from tests.independent import prefill
-from tests.strategies import Case, cases
+from asapmodel.policy_rules import batching_of
+from tests.independent import group_queues, prefill
+from tests.strategies import Case, cases, queue_cases
 
 
 def independent(case: Case) -> list[prefill.Outcome]:
+    requests = [
+        (float(t), int(s), int(p))
+        for t, s, p in zip(case.requests.arrival, case.requests.prompt, case.requests.cached, strict=True)
+    ]
+    kind = case.layout.kind
+    if case.policy.queue_per_group:
+        own = {"batching": batching_of(kind, case.policy), "micro_batches": case.policy.micro}
+        policy = policy_of(group_queues.QueuePolicy, case, own)
+        return group_queues.simulate(policy, costs_of(case), requests)
+    return prefill.simulate(policy_of(prefill.Policy, case, {}), costs_of(case), requests)
+
+
+PolicyT = TypeVar("PolicyT", bound=prefill.Policy)
+
+
+def policy_of(record: type[PolicyT], case: Case, own: dict[str, str]) -> PolicyT:
+    known = {"kind": case.layout.kind, "D": case.layout.D} | own
+    names = [name for name in record.__dataclass_fields__ if name not in known]
+    return record(**known, **{name: getattr(case.policy, name) for name in names})  # type: ignore[arg-type]
+
+
+def costs_of(case: Case) -> prefill.Costs:
     costs = case.costs
     a = costs.attention
 
     def pair(entry: object) -> tuple[float, float]:
         return (entry.fixed, entry.per_token)  # type: ignore[attr-defined]
 
-    return prefill.simulate(
-        prefill.Policy(
-            kind=case.layout.kind,
-            D=case.layout.D,
-            **{
-                name: getattr(case.policy, name)
-                for name in prefill.Policy.__dataclass_fields__
-                if name not in ("kind", "D")
-            },
-        ),
-        prefill.Costs(
-            attention=(a.fixed, a.per_token, a.per_token2),
-            dispatch_send=pair(costs.dispatch_send),
-            dispatch_recv=pair(costs.dispatch_recv),
-            moe=(costs.moe.floor, costs.moe.per_token),
-            combine_send=pair(costs.combine_send),
-            combine_recv=pair(costs.combine_recv),
-            host_dispatch=costs.host_dispatch,
-            layers=costs.layers,
-            dense=pair(costs.dense),
-            dense_layers=costs.dense_layers,
-            step_overhead=costs.step_overhead,
-            request_latency=costs.request_latency,
-        ),
-        [
-            (float(t), int(s), int(p))
-            for t, s, p in zip(case.requests.arrival, case.requests.prompt, case.requests.cached, strict=True)
-        ],
+    return prefill.Costs(
+        attention=(a.fixed, a.per_token, a.per_token2),
+        dispatch_send=pair(costs.dispatch_send),
+        dispatch_recv=pair(costs.dispatch_recv),
+        moe=(costs.moe.floor, costs.moe.per_token),
+        combine_send=pair(costs.combine_send),
+        combine_recv=pair(costs.combine_recv),
+        host_dispatch=costs.host_dispatch,
+        layers=costs.layers,
+        dense=pair(costs.dense),
+        dense_layers=costs.dense_layers,
+        step_overhead=costs.step_overhead,
+        request_latency=costs.request_latency,
     )
 
 
@@ -66,6 +76,25 @@ def test_asynchronous(case: Case) -> None:
 @settings(max_examples=300, deadline=None)
 @given(cases(kind="sync"))
 def test_synchronous(case: Case) -> None:
+    check(case)
+
+
+@settings(max_examples=200, deadline=None)
+@given(queue_cases(kind="asap"))
+def test_asynchronous_with_a_queue_per_group(case: Case) -> None:
+    check(case)
+
+
+@settings(max_examples=200, deadline=None)
+@given(queue_cases(kind="sync"))
+def test_synchronous_with_a_queue_per_group(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@settings(max_examples=5000, deadline=None)
+@given(queue_cases())
+def test_many_with_a_queue_per_group(case: Case) -> None:
     check(case)
 
 

@@ -1,0 +1,89 @@
+"""The scenarios of the two measured systems, their requests, and the measurements beside them."""
+
+import csv
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import asapmodel as am
+from asapmodel.errors import InputError
+from asapmodel.models.trace import read_trace
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNS = sorted((ROOT / "studies" / "data" / "afd" / "requests").glob("*.csv.gz"))
+TRACE = read_trace(ROOT / "asapmodel" / "catalog" / "traces" / "afd_prefill.csv.gz")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_all_measured_runs_are_the_trace_scaled_by_the_rate() -> None:
+    assert len(RUNS) == 12
+    for path in RUNS:
+        rows = rows_of(path)
+        rate = float(path.name.split("-r")[1].split("-")[0])
+        assert [int(row["prompt_tokens"]) for row in rows] == TRACE.prompt_tokens.tolist()
+        arrival = np.array([float(row["arrival_s"]) for row in rows])
+        assert np.abs(arrival - TRACE.arrival_s * 4.0 / rate).max() < 0.02
+        assert all(float(row["ttft_s"]) > 0 for row in rows)
+
+
+def test_the_measurements_agree_with_their_summary() -> None:
+    with (ROOT / "studies" / "data" / "afd" / "summary.csv").open() as stream:
+        summary = {
+            (row["system"], row["token_budget"], row["rate_rps"]): row
+            for row in csv.DictReader(stream)
+            if row["prefix_ratio"] == "0"
+        }
+    assert len(summary) == 20
+    for path in RUNS:
+        system, budget, rate, _ = path.name.split("-")
+        ttft = [float(row["ttft_s"]) for row in rows_of(path)]
+        row = summary[system, budget[1:], rate[1:]]
+        assert np.mean(ttft) == pytest.approx(float(row["ttft_mean_s"]), rel=1e-5)
+        assert np.quantile(ttft, 0.99) == pytest.approx(float(row["ttft_p99_s"]), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["afd-async", "afd-sync"])
+def test_the_scenarios_replay_every_request_at_any_measured_rate(name: str) -> None:
+    scenario = am.Scenario.load(name)
+    for rate in (4.0, 12.0):
+        result = am.evaluate(scenario, rate, engine="graph")
+        assert result.requests == 875
+        assert result.ttft.mean_s > 0.2
+    assert am.evaluate(scenario, 4.0).ttft.mean_s < am.evaluate(scenario, 8.0).ttft.mean_s
+
+
+def test_the_policies_are_those_of_the_measured_systems() -> None:
+    free, lockstep = (am.Scenario.load(name) for name in ("afd-async", "afd-sync"))
+    assert (free.layout.devices, lockstep.layout.devices) == (32, 32)
+    assert (free.policy.routing, free.policy.micro, free.policy.chunk_tokens) == ("round_robin", "split", 65536)
+    assert (lockstep.policy.routing, lockstep.policy.counts, lockstep.policy.max_seqs) == ("fewest_requests", "step", 8)
+
+
+@pytest.mark.parametrize("name", ["afd-async", "afd-sync"])
+def test_what_treats_the_paper_s_systems_only_refuses_in_one_line(name: str) -> None:
+    scenario = am.Scenario.load(name)
+    for verb in (am.blame, am.timeline, am.explain, am.tune):
+        with pytest.raises(
+            InputError, match=rf"^<{name}>: policy.routing: is '\w+', which {verb.__name__} cannot follow"
+        ):
+            verb(scenario)
+
+
+def test_a_backlog_of_counts_of_the_last_step_is_spread_over_the_groups() -> None:
+    """All to one group, as the rule says of one instant, would be a quarter of the throughput."""
+    step, exact = (am.Scenario.load("afd-sync").replace(counts=counts) for counts in ("step", "exact"))
+    limits = [am.evaluate(one, 4.0, engine="graph").saturation_rps for one in (step, exact)]
+    assert limits[0] == limits[1]
+
+
+def test_a_space_around_a_measured_system_is_refused_in_one_line(tmp_path: Path) -> None:
+    space = tmp_path / "space.toml"
+    space.write_text('scenario = "afd-async"\n[vary]\nD = [2, 3]\n')
+    with pytest.raises(InputError, match=r"policy\.routing: is 'round_robin', which explore cannot follow"):
+        am.explore(space)
