@@ -22,7 +22,7 @@ from asapmodel.tables import nearest
 
 __all__ = ["KINDS", "catalogue_tables", "costing_tables", "memory_table", "scenario_tables"]
 
-KINDS = ("models", "devices", "clusters", "profiles", "scenarios", "traces")
+KINDS = ("models", "devices", "clusters", "profiles", "scenarios", "demands", "traces")
 _EXAMPLE = 8192  # tokens of the prompt whose times are shown
 
 
@@ -55,7 +55,7 @@ def _title(kind: str, name: str) -> str:
         found = re.search(rf"^\| `{re.escape(path.name)}` \|([^|]*)\|[^|]*\|([^|]*)\|([^|]*)\|", rows, re.MULTILINE)
         return f"{found[1].strip()} requests at {found[2].strip()}/s, {found[3].strip()} tokens each" if found else ""
     text = path.read_text(encoding="utf-8")
-    if kind == "scenarios":  # which say it in a comment
+    if kind in ("scenarios", "demands"):  # which say it in a comment
         return text.partition("\n")[0].lstrip("# ").rstrip(".") if text.startswith("#") else ""
     return str(tomllib.loads(text).get("title", ""))
 
