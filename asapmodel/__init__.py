@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from asapmodel.result import Capacity, Records, Result
     from asapmodel.scenario import Scenario
     from asapmodel.verbs.blame import blame
+    from asapmodel.verbs.calibrate import calibrate
     from asapmodel.verbs.capacity import capacity
     from asapmodel.verbs.compare import compare
     from asapmodel.verbs.evaluate import evaluate
     from asapmodel.verbs.explain import explain
+    from asapmodel.verbs.explore import explore
     from asapmodel.verbs.grid import grid
+    from asapmodel.verbs.plan import plan
     from asapmodel.verbs.report import report
     from asapmodel.verbs.sweep import sweep
     from asapmodel.verbs.timeline import timeline
@@ -50,11 +53,14 @@ _HOME = {
     "Result": "result",
     "Scenario": "scenario",
     "blame": "verbs.blame",
+    "calibrate": "verbs.calibrate",
     "capacity": "verbs.capacity",
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
     "explain": "verbs.explain",
+    "explore": "verbs.explore",
     "grid": "verbs.grid",
+    "plan": "verbs.plan",
     "report": "verbs.report",
     "sweep": "verbs.sweep",
     "timeline": "verbs.timeline",
@@ -74,10 +80,12 @@ __all__ = [
     "Result",
     "Scenario",
     "blame",
+    "calibrate",
     "capacity",
     "compare",
     "evaluate",
     "explain",
+    "explore",
     "grid",
     "plan",
     "report",

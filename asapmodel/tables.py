@@ -70,14 +70,17 @@ class TableError(ValueError):
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return the entry of `valid` most like `word`, whatever its case.
+    """Return the entry of `valid` most like `word`, whatever its case; one that contains the word before others.
 
     Examples
     --------
     >>> nearest("batch_windw", ["max_batch_tokens", "batch_window"])
     'batch_window'
     """
-    return max(valid, key=lambda v: SequenceMatcher(None, word.casefold(), v.casefold()).ratio())
+    low = word.casefold()
+    return max(
+        valid, key=lambda v: (len(low) > 3 and low in v.casefold(), SequenceMatcher(None, low, v.casefold()).ratio())
+    )
 
 
 def unknown_key(key: str, valid: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> TableError:

@@ -46,6 +46,7 @@ class Entry:
 _CONFIG = "not in the paper: config.json of DeepSeek-V3.2"
 _CHIP = "not in the paper: docs/background/hardware.md 1.1"
 _ASSUMED = "not in the paper: assumed"
+_FIT = "not in the paper: kernel laws that are fitted to measurements"
 
 _architecture = partial(Entry, owner="Architecture")
 _device = partial(Entry, owner="Device", place=_CHIP)
@@ -115,6 +116,18 @@ _TABLE = (
     _variable("N_r", "receivers of a P2P dispatch", "1", 16, place="sec. 5.4"),
     _variable("N_l", "layers over which loads average out", "1", 1, place="sec. 2.2.2"),
     _variable("chi", "load of the busiest device over mean", "1", 1, place="sec. 2.2.2: perfect balance"),
+    _variable("N_b", "equal prompts of a batch", "1", 1, place=_FIT),
+    _variable("tau_f", "floor of a module: its host's work", "s", 1.5e-3, place=_FIT, zero=True),
+    _variable("tau_k", "launch of a kernel", "s", 5e-6, place=_FIT, zero=True),
+    _variable("c_t", "time of a token outside the products", "s", 2e-7, place=_FIT, zero=True),
+    _variable("k_0", "keys a sparse core pads each query by", "1", 250, place=_FIT, zero=True),
+    _variable("h_0", "fewest heads a sparse core works on", "1", 64, place=_FIT),
+    _variable("q", "overlap of reading and multiplying", "1", 2, place=_FIT),
+    _variable("G", "groups of a grouped GEMM", "1", 16, place=_FIT),
+    _variable("N_x", "rows of one group", "1", 128, place=_FIT),
+    _variable("N_y", "width of its result", "1", 4096, place=_FIT),
+    _variable("N_z", "width it sums over", "1", 7168, place=_FIT),
+    _variable("b_x", "bytes of a copy on the wire", "byte", 7680, place=_FIT),
     _variable("mu_E", "expected maximum of E standard normals", "1", 1.765991, place=_ASSUMED, zero=True),
 )
 

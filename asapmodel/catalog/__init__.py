@@ -34,6 +34,7 @@ __all__ = [
     "load_device",
     "load_profile",
     "names",
+    "parse_profile",
     "value_types",
 ]
 
@@ -43,6 +44,7 @@ _SUFFIX = {
     "clusters": ".toml",
     "profiles": ".toml",
     "scenarios": ".toml",
+    "demands": ".toml",
     "traces": ".csv.gz",
 }
 
@@ -56,7 +58,8 @@ def names(kind: str) -> tuple[str, ...]:
     Parameters
     ----------
     kind : str
-        ``"models"``, ``"devices"``, ``"clusters"``, ``"profiles"``, ``"scenarios"`` or ``"traces"``.
+        ``"models"``, ``"devices"``, ``"clusters"``, ``"profiles"``, ``"scenarios"``, ``"demands"`` or
+        ``"traces"``.
 
     Examples
     --------
@@ -106,9 +109,19 @@ def load_device(name: str, where: str = "catalogue", key: str = "device") -> Ent
 
 
 def load_profile(name: str, where: str = "catalogue", key: str = "profile") -> Entry[Profile]:
-    """Return efficiencies and latencies and their origin; for `where`, `key`, errors see `entry_path`."""
+    """Return efficiencies and latencies and their origin; for `where`, `key`, errors see `entry_path`.
+
+    A name that ends in ``.toml`` is the path of a profile of your own, such as `calibrate` writes.
+    """
+    if name.endswith(".toml"):
+        return parse_entry(Profile, read_text(Path(name), name), name, "profile")
     entry_path("profiles", name, where, key)
     return _load(Profile, "profiles", name)
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    """Return the profile that a file's text describes; errors as in `load_profile`."""
+    return parse_entry(Profile, text, where, "profile").value
 
 
 def load_cluster(name: str, where: str = "catalogue", key: str = "cluster") -> Entry[Cluster]:

@@ -6,7 +6,9 @@
     memory_bytes = { value = 64, unit = "GB", kind = "stated", source = "CloudMatrix384 paper" }
 
 `kind` is stated, measured, fitted (then `fitted_to` says to what) or assumed; the unit of a plain number is ``"1"``, or
-``"%"``. The fields are those of the dataclass that the file fills; `FIELDS` says what each of them is.
+``"%"``. A calibrated profile also has a `standard_error` with a number, in its unit, and the tables `[covariance]` and
+`[provenance]`, which answers do not read. The fields are those of the dataclass that the file fills; `FIELDS` says what
+each of them is.
 """
 
 import math
@@ -108,6 +110,7 @@ class Number(Table):
     source: Text
     kind: Literal["stated", "measured", "fitted", "assumed"]
     fitted_to: Text | None = None
+    standard_error: Annotated[Any, BeforeValidator(_plain_number)] | None = None
 
     @model_validator(mode="after")
     def _says_to_what(self) -> "Number":
@@ -132,6 +135,8 @@ class Number(Table):
 
 class _EntryFile(Overrides):
     title: Text
+    covariance: dict[str, Any] | None = None
+    provenance: dict[str, Any] | None = None
 
 
 class _ClusterFile(_EntryFile):
@@ -174,7 +179,8 @@ def parse_entry(record: type[T], text: str, where: str, prefix: str) -> Entry[T]
     """
     file, values = _tables(cast(Hashable, record))
     numbers = validate(file, parse_toml(text, where), where).given()
-    numbers.pop("title")
+    for name in ("title", "covariance", "provenance"):
+        numbers.pop(name, None)
     plain: dict[str, Any] = {}
     for name, number in numbers.items():
         try:

@@ -9,7 +9,9 @@ import typer
 
 from asapmodel import __version__
 from asapmodel.cli.blaming import blame
+from asapmodel.cli.calibrating import calibrate
 from asapmodel.cli.explaining import explain
+from asapmodel.cli.exploring import explore
 from asapmodel.cli.options import (
     DEFAULT_ENGINE,
     EngineOption,
@@ -27,6 +29,7 @@ from asapmodel.cli.options import (
     parse_rates,
 )
 from asapmodel.cli.output import note, print_json, progress, show, write_requests
+from asapmodel.cli.planning import plan
 from asapmodel.cli.timelining import timeline
 from asapmodel.cli.tuning import tune
 from asapmodel.cli.validating import validate
@@ -224,7 +227,9 @@ def report(
 
 
 app.command()(explain)
+app.command()(explore)
 app.command()(blame)
+app.command()(calibrate)
 app.command()(plan)
 app.command()(timeline)
 app.command()(tune)
@@ -236,7 +241,7 @@ def list_catalogue(
     kind: Annotated[
         str | None,
         typer.Argument(
-            metavar="[models|devices|clusters|profiles|scenarios|traces]",
+            metavar="[models|devices|clusters|profiles|scenarios|demands|traces]",
             help="Which part of the catalogue; default: all.",
             show_default=False,
         ),

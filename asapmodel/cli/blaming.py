@@ -46,7 +46,7 @@ def blame(
         answer = ask(what, speed)
     if requests is not None:
         table = answer.table()
-        write_csv(requests, {name: table[name].to_numpy() for name in table}, force)
+        write_csv(requests, {str(name): table[name].to_numpy() for name in table}, force)
         note(f"wrote {requests}")
     if as_json:
         print_json(answer.to_dict())

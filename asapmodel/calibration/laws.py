@@ -1,0 +1,138 @@
+"""Which parameters a table can say something about, between which bounds, and what the law predicts for its rows.
+
+A letter is fitted if rows of a quantity that it acts on are there; all others come from the base profile. Bounds are
+physics: shares of a peak are at most 1, latencies between a nanosecond and a tenth of a second.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+
+from asapmodel.calibration.measurements import Measurements
+from asapmodel.models.evaluation import prepare
+from asapmodel.models.kernels import attention_kernels, message_expression, moe_kernels
+from asapmodel.models.parameters import Profile
+from asapmodel.models.symbols import SYMBOLS
+from asapmodel.solvers.robust_fit import Parameter
+
+__all__ = ["Law", "law_of", "link_law", "name_of"]
+
+Array = NDArray[np.float64]
+
+_SHARE = (0.5, 0.005, 1.0)
+_TIME = (5e-5, 1e-9, 0.1)
+_START: Mapping[str, tuple[float, float, float]] = {
+    **dict.fromkeys(("eta_g", "eta_c", "eta_i", "eta_x", "eta_m", "eta_b"), _SHARE),
+    "eta_v": (0.05, 1e-4, 1.0),
+    **dict.fromkeys(("tau_a", "tau_f", "tau_k", "tau_b"), _TIME),
+    "c_t": (1e-7, 1e-12, 1e-4),
+    "k_0": (200.0, 1.0, 4096.0),
+    "r_x": (32.0, 0.1, 256.0),
+    "q": (1.5, 1.0, 40.0),
+}
+"""Start, lower and upper bound of what can be fitted."""
+
+_ACTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "attention": {
+        "eta_g": ("module", "projections"),
+        "eta_c": ("module", "sparse_core", "dense_core"),
+        "eta_i": ("module", "indexer"),
+        "tau_a": ("module",),
+        "tau_f": ("module",),
+        "tau_k": ("sparse_core", "dense_core", "indexer", "projections"),
+    },
+    "moe": {
+        **dict.fromkeys(("eta_x", "eta_m", "r_x", "tau_k"), ("module", "grouped_gemm")),
+        "tau_f": ("module",),
+        "q": ("grouped_gemm",),
+    },
+}
+"""Letters by model, and the quantities they act on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Predictions of rows from parameters, and the parameters."""
+
+    predict: Callable[[Array, NDArray[np.int64]], Array]
+    parameters: tuple[Parameter, ...]
+
+
+def name_of(letter: str) -> str:
+    """The profile's field that a letter stands for, or what it means where the profile has none."""
+    entry = SYMBOLS[letter]
+    return entry.field or f"{letter} ({entry.meaning})"
+
+
+def law_of(data: Measurements, model: str, base: Profile, detail: bool = False) -> Law:
+    """The law of attention or experts for the rows of a table.
+
+    Parameters
+    ----------
+    data : Measurements
+        The rows.
+    model : str
+        ``"attention"`` or ``"moe"``.
+    base : Profile
+        Gives what is not fitted.
+    detail : bool
+        Whether terms that the planner's law leaves out are fitted too.
+    """
+    there = {str(one) for one in np.unique(data.quantity)}
+    letters = [letter for letter, acts in _ACTS[model].items() if there.intersection(acts)]
+    dense = model == "attention" and not np.any(data.values["k"] > 0)
+    if dense:
+        letters = [one for one in letters if one != "eta_i"]
+    if model == "attention" and {"module", "indexer"} <= there and not dense:
+        letters.append("eta_v")  # top-k is in the module only: the kernel tells the scores apart from it
+    if detail and "module" in there:
+        letters += ["c_t"] if model == "moe" or dense else ["c_t", "k_0"]
+    laws = attention_kernels(detail) if model == "attention" else moe_kernels(detail)
+    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_t": 0.0}
+    starts = {x: _START[x] for x in letters}
+    if "tau_f" in starts:  # below the fastest row a floor has no effect, and the search would not find it
+        fastest = float(data.seconds[data.quantity == "module"].min())
+        starts["tau_f"] = (float(np.clip(fastest, 1e-8, 0.09)), *_TIME[1:])
+    return Law(_prediction(data, laws, letters, known), tuple(Parameter(x, *starts[x]) for x in letters))
+
+
+def link_law(data: Measurements) -> Law:
+    """Latency and share of the link of one operation among one number of nodes."""
+    letters = ["tau_b", "eta_b"]
+    laws = dict.fromkeys(("dispatch", "combine"), message_expression())
+    return Law(_prediction(data, laws, letters, {}), tuple(Parameter(x, *_START[x]) for x in letters))
+
+
+def _base_letters(base: Profile) -> dict[str, float]:
+    names = {field.name for field in fields(base)}
+    return {x: float(getattr(base, e.field)) for x, e in SYMBOLS.items() if e.owner == "Profile" and e.field in names}
+
+
+def _prediction(
+    data: Measurements, laws: Mapping[str, sympy.Expr], letters: list[str], known: Mapping[str, float]
+) -> Callable[[Array, NDArray[np.int64]], Array]:
+    @lru_cache(maxsize=32)  # a fit asks for the same rows again and again
+    def prepared(rows: bytes) -> list[tuple[NDArray[np.int64], Callable[[Sequence[float]], Array]]]:
+        index = np.frombuffer(rows, dtype=np.int64)
+        parts = []
+        for quantity in np.unique(data.quantity[index]):
+            inside = np.flatnonzero(data.quantity[index] == quantity)
+            law = laws[str(quantity)]
+            needed = {str(x.name) for x in law.free_symbols} - set(letters)
+            shared = {x: v for x, v in known.items() if x in needed}
+            values = {x: v[index][inside] for x, v in data.values.items() if x in needed}
+            parts.append((inside, prepare(law, letters, **(shared | values))))
+        return parts
+
+    def predict(parameters: Array, rows: NDArray[np.int64]) -> Array:
+        out = np.empty(rows.size)
+        given = parameters.tolist()
+        for inside, law in prepared(rows.astype(np.int64).tobytes()):
+            out[inside] = law(given)
+        return out
+
+    return predict

@@ -1,0 +1,200 @@
+"""Are times of kernels predicted that were not calibrated on? Writes `docs/evidence-kernels.md`.
+
+Run as ``python -m asapmodel.studies.evidence_kernels [--output DIR]``, some seconds.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from asapmodel.studies.evidence_families import (
+    attention_module,
+    consistent,
+    cores,
+    dense_gemm,
+    grouped_gemm,
+    moe_module,
+)
+from asapmodel.studies.evidence_judging import Judged, column_of, measured
+from asapmodel.studies.evidence_links import links
+from asapmodel.studies.pages import markdown_table, plain, save_figure
+from asapmodel.studies.paired_runs import fill, output_folder
+
+__all__ = ["judgements", "main", "page"]
+
+
+def judgements() -> list[Judged]:
+    """All tests, in the order of the page."""
+    families = (grouped_gemm, dense_gemm, cores, attention_module, moe_module, links)
+    return [one for family in families for one in family()]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Compute, and write the page and its figure."""
+    folder = output_folder(arguments, __doc__)
+    found = judgements()
+    save_figure(_figure(found), folder / "figures" / "evidence-kernels.svg")
+    text = page(found)
+    (folder / "evidence-kernels.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def page(found: Sequence[Judged]) -> str:
+    """The text of the page."""
+    at = {f"{one.family}, {one.name}": one for one in found}
+    cut = measured("infersim_grouped_gemm_decode_h800", "moe", "h800")
+    missed = [one for one in found if not one.met()]
+    table = "DSA, H100, FLASHMLA_SPARSE, bfloat16 cache"
+    return fill(
+        "evidence_kernels",
+        results=_results(found),
+        worst=_worst(found),
+        met=str(len(found) - len(missed)),
+        tests=str(len(found)),
+        rows=f"{sum(one.errors.size for one in found):,}",
+        missed="; ".join(f"{one.family}, {one.name}" for one in missed),
+        disagree=str(int((~consistent(cut)).sum())),
+        products=str(len(cut)),
+        **_teams(at),
+        **_overlaps(at),
+        **_points(),
+        agreeing_p95=f"{100 * at['grouped GEMM, H800, rows that agree with themselves'].p95:.0f}",
+        **_constants(at[f"attention module, {table}"], at["indexer, H800, InferSim"]),
+        expert_read=f"{128 * 3 * 7168 * 2048 / 3.35e12 * 1e3:.2f}",
+    )
+
+
+def _teams(at: dict[str, Judged]) -> dict[str, str]:
+    keys = {
+        "grouped_teams": "grouped GEMM, H800, across teams",
+        "dense_teams": "dense GEMM, H800, across teams",
+        "gpus": "attention module, DSA, across GPUs",
+        "models": "grouped GEMM, H20, across models",
+        "bus_dispatch": "Unified Bus, dispatch, 910C",
+        "bus_combine": "Unified Bus, combine, 910C",
+    }
+    return {field: f"{at[key].bias:+.0%}" for field, key in keys.items()}
+
+
+def _overlaps(at: dict[str, Judged]) -> dict[str, str]:
+    tests = {
+        "overlap_infersim": "H800, across teams",
+        "overlap_deepgemm": "H800, next release",
+        "overlap_h20": "H20, InferSim",
+        "overlap_half": "H800, InferSim",
+    }
+    found = {field: dict(zip(one.fit.names, one.fit.values, strict=True)) for field, one in _named(at, tests).items()}
+    values = {field: plain(float(one["q"]), 2) for field, one in found.items()}
+    return values | {"padding_half": plain(float(found["overlap_half"]["r_x"]))}
+
+
+def _named(at: dict[str, Judged], tests: dict[str, str]) -> dict[str, Judged]:
+    return {field: at[f"grouped GEMM, {name}"] for field, name in tests.items()}
+
+
+def _points() -> dict[str, str]:
+    """Single measurements that the page speaks of."""
+    core = measured("infersim_dsa_prefill_attn_h800", "attention", "h800").seconds
+    dense = measured("deepgemm_dense", "moe", "h800").seconds.reshape(2, -1)  # two releases, the same rows
+    module = measured("aiconfigurator_dsa_context_vllm", "attention")
+    kernel = column_of(module, "aiconfigurator_dsa_context_vllm", "kernel")
+    fast = (kernel == "FLASHINFER_MLA_SPARSE") & (module.values["T"] == 4) & (module.values["N_b"] == 8)
+    old = measured("aiconfigurator_deepep_normal_h100", "link")
+    new = measured("aiconfigurator_deepep_normal_single_node", "link")
+    gpu = (new.values["B_m"] == old.values["B_m"][0]) & (new.quantity == "dispatch")
+    experts = measured("aiconfigurator_moe_context_h100", "moe", "h100")
+    bus = measured("cloudmatrix_dispatch_combine", "link", "ascend-910c-die").seconds
+    ascend = measured("deepep_ascend_low_latency", "link", "ascend-910c-die").seconds
+    half = len(ascend) // 2  # dispatches, then combines
+    return {
+        "growth": f"{core[-1] / core[0] - 1:.0%}",
+        "release_moves": f"{np.abs(dense[0] / dense[1] - 1).max():.0%}",
+        "tokens_65k": f"{1e3 * float(module.seconds[fast & (module.values['s'] == 8192)][0]):.1f}",
+        "tokens_49k": f"{1e3 * float(module.seconds[fast & (module.values['s'] == 6144)][0]):.1f}",
+        "dispatch_old": f"{1e6 * old.seconds[0]:.0f}",
+        "dispatch_new": f"{1e6 * new.seconds[gpu][0]:.0f}",
+        "expert_measured": f"{1e3 * experts.seconds[experts.values['E'] == 2].max():.2f}",
+        "bus_eight_dispatch": f"{abs(ascend[0] / bus[0] - 1):.0%}",
+        "bus_eight_combine": f"{abs(ascend[half] / bus[len(bus) // 2] - 1):.0%}",
+    }
+
+
+def _constants(module: Judged, kernel: Judged) -> dict[str, str]:
+    values, indexer = module.parameters(), kernel.parameters()["indexer"]
+    named = {name.partition(" ")[0]: value for name, value in values.items()}
+    return {
+        "floor": f"{1e3 * named['tau_f']:.2f}",
+        "per_token": f"{1e6 * named['c_t']:.2f}",
+        "keys": plain(named["k_0"], 2),
+        "module_indexer": f"{named['indexer']:.2f}",
+        "kernel_indexer": f"{indexer:.2f}",
+        "module_core": f"{named['core']:.2f}",
+    }
+
+
+def _results(found: Sequence[Judged]) -> str:
+    rows = [
+        [
+            one.family,
+            one.name,
+            f"{one.calibrated} ({one.rows_fitted})",
+            f"{one.predicted} ({one.errors.size})",
+            *(f"{100 * value:.1f}" for value in (one.median, one.p95)),
+            f"{100 * one.bias:+.1f}",
+            "met" if one.met() else "missed",
+        ]
+        for one in found
+    ]
+    header = [
+        "family",
+        "table",
+        "calibrated on (rows)",
+        "predicted (rows)",
+        "median %",
+        "p95 %",
+        "bias %",
+        "6 and 20 %",
+    ]
+    return markdown_table(header, rows, (4, 5, 6))
+
+
+def _worst(found: Sequence[Judged]) -> str:
+    rows = [
+        [f"{one.family}, {one.name}", f"`{origin}`", f"{1e6 * seconds:.0f}", f"{100 * error:+.0f}"]
+        for one in found
+        if not one.met()
+        for origin, seconds, error in one.worst()
+    ]
+    return markdown_table(["test", "row of the table", "measured, us", "error %"], rows, (2, 3))
+
+
+def _figure(found: Sequence[Judged]) -> dict[str, Any]:
+    """Errors of all predicted rows, a strip a family."""
+    values = [
+        {"family": one.family, "error": float(np.clip(error, -0.5, 0.5))} for one in found for error in one.errors
+    ]
+    order = list(dict.fromkeys(one.family for one in found))
+    return {
+        "title": "Predicted over measured - 1, rows that were not calibrated on",
+        "width": 560,
+        "height": 300,
+        "data": {"values": values},
+        "layer": [
+            {"mark": {"type": "rule", "color": "#999"}, "encoding": {"x": {"datum": 0}}},
+            {
+                "mark": {"type": "tick", "opacity": 0.35, "thickness": 1.5, "color": "#2166ac"},
+                "encoding": {
+                    "x": {
+                        **{"field": "error", "type": "quantitative", "title": "error (beyond 50 % drawn at the edge)"},
+                        "axis": {"format": "+.0%"},
+                    },
+                    "y": {"field": "family", "type": "nominal", "sort": order, "title": None},
+                },
+            },
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Kernel evidence: published identities of the tables, what is held out is held out, the page says what was found."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from asapmodel import catalog
+from asapmodel.calibration.tables import read_tables
+from asapmodel.models.evaluation import evaluate
+from asapmodel.models.flops import attended, flops, pairs
+from asapmodel.models.moe import flop_per_token
+from asapmodel.studies.evidence_judging import judge, measured
+from asapmodel.studies.evidence_kernels import judgements, page
+
+
+def table(name: str) -> pd.DataFrame:
+    return pd.read_csv(str(files("asapmodel.studies").joinpath(f"data/measured/{name}.csv")), comment="#")
+
+
+@pytest.mark.parametrize("name", ["deepgemm_dense", "deepgemm_grouped"])
+def test_printed_bandwidths_follow_from_printed_rates(name: str) -> None:
+    rows = table(name)
+    groups = rows["groups"].to_numpy() if "groups" in rows else 1.0
+    m = rows["m_per_group" if "m_per_group" in rows else "m"]
+    seconds = 2.0 * groups * m * rows.n * rows.k / (rows.tflops * 1e12)
+    moved = groups * (m * rows.k + rows.n * rows.k + 2.0 * m * rows.n)
+    np.testing.assert_allclose(moved / seconds / 1e9, rows.memory_bandwidth_gbps, rtol=2.5e-3)
+
+
+def test_shares_of_peak_follow_from_times_and_our_flop_counts() -> None:
+    """Sparse core, dense core and indexer scores of InferSim: all 23 rows."""
+    model = catalog.load_architecture("deepseek-v3.2").value
+    core = table("infersim_dsa_prefill_attn_h800")
+    keys = evaluate(attended(), model, s=4096.0 + 8192.0, p=8192.0)
+    work = float(evaluate(flops()["absorbed_key"], model)) * keys
+    np.testing.assert_allclose(work / (989e12 * 1e-6 * core.latency_us), core.mfu, atol=1e-3)
+    scores = table("infersim_dsa_prefill_logits_h800")
+    seen = evaluate(pairs(), s=scores.s_kv.to_numpy(float), p=(scores.s_kv - scores.s_q).to_numpy(float))
+    work = float(evaluate(flops()["indexer_pair"], model)) * seen
+    np.testing.assert_allclose(work / (1979e12 * 1e-6 * scores.latency_us), scores.mfu, atol=1e-3)
+    dense = table("infersim_mla_prefill_h800")
+    squared = float(evaluate(flops()["dense_pair"], model)) * dense.seq_len**2 / 2
+    np.testing.assert_allclose(squared / (989e12 * 1e-6 * dense.latency_us), dense.mfu, atol=1e-3)
+
+
+def test_step_3_s_flop_counts() -> None:
+    model = catalog.load_architecture("deepseek-v3").value
+    row = table("step3_flops").query("model == 'DeepSeek-V3' and context == 8192").iloc[0]
+    linear, ffn = (float(evaluate(x, model)) for x in (flops()["projections"], flop_per_token()))
+    assert 61 * linear == pytest.approx(row.linear_flop, rel=5e-3)
+    assert 61 * ffn == pytest.approx(row.ffn_flop, rel=5e-3)
+    assert 61 * 2 * 128 * (576 + 576) * 8192 == pytest.approx(row.attention_flop, rel=5e-3)
+
+
+def test_published_throughputs_and_rates_are_consistent() -> None:
+    prefill = table("cann_recipes_prefill_a3")
+    balanced = prefill[prefill.prompts == 64]
+    np.testing.assert_allclose(64 * 4096 / (1e-3 * balanced.latency_ms), balanced.tokens_per_s, rtol=1e-3)
+    offload = table("prfaas_prefill_1t")
+    np.testing.assert_allclose(offload.kv_mib * 2**20 * 8 / 1e9 / offload.prefill_s, offload.kv_gbps, rtol=0.015)
+
+
+def test_low_latency_volumes() -> None:
+    first = table("deepep_low_latency").iloc[0]
+    assert first.dispatch_us * first.dispatch_gbps * 1e3 == pytest.approx(128 * 8 * 7392, rel=0.02)
+    assert first.combine_us * first.combine_gbps * 1e3 == pytest.approx(128 * 8 * 14336, rel=0.02)
+
+
+def test_readers_keep_rows_and_times() -> None:
+    """By hand: first rows of three tables."""
+    link = measured("aiconfigurator_deepep_normal_h100", "link")
+    assert link.seconds[0] == pytest.approx(37.28e-6)
+    assert set(link.nodes.tolist()) == {1, 2, 4}
+    decode = measured("infersim_grouped_gemm_decode_h800", "moe", "h800")
+    assert (decode.values["N_y"][0], decode.values["N_z"][0], decode.seconds[0]) == (4096, 7168, 1297e-6)
+    core = measured("infersim_dsa_prefill_attn_h800", "attention", "h800")
+    assert np.all(core.values["p"] >= 2048)
+
+
+def test_what_is_calibrated_on_is_not_predicted() -> None:
+    data = measured("infersim_dsa_prefill_logits_h800", "attention", "h800")
+    with pytest.raises(ValueError, match="12 rows are calibrated on and predicted"):
+        judge("indexer", "x", ("all", data), ("all", data), "attention")
+
+
+@pytest.mark.parametrize("name", ["h800", "h20"])
+def test_a_law_that_is_wrong_is_found_out(name: str) -> None:
+    """The same table read as if of another GPU: times are predicted all the same, and the shares tell."""
+    path = str(files("asapmodel.studies").joinpath("data/measured/infersim_dsa_prefill_logits_h800.csv"))
+    data = read_tables([path], "attention", name)
+    odd = np.arange(len(data)) % 2 == 1
+    found = judge("indexer", "x", ("even", data.take(~odd)), ("odd", data.take(odd)), "attention")
+    assert found.met() is (name == "h800")
+
+
+def test_the_page() -> None:
+    found = judgements()
+    at = {f"{one.family}, {one.name}": one for one in found}
+    for name in ("MLA core, H800, InferSim", "sparse core, H800, InferSim", "indexer, H800, InferSim"):
+        assert at[name].met()
+    modules = [one for one in found if one.name.startswith("DSA, H") and one.family == "attention module"]
+    assert len(modules) == 4
+    assert all(one.median < 0.015 for one in modules)
+    families = {one.family for one in found if one.met()}
+    assert {"grouped GEMM", "dense GEMM", "MoE module", "NVLink", "RDMA"} <= families
+    text = page(found)
+    assert "{" not in text
+    assert f"**{sum(one.met() for one in found)} of {len(found)} meet it.**" in text
+    written = Path(__file__).resolve().parents[2] / "docs" / "evidence-kernels.md"
+    assert written.read_text(encoding="utf-8") == text
