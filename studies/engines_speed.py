@@ -120,6 +120,10 @@ def _unprepared(ready: Prepared, effort: EffortName) -> Prepared:
     return fresh
 
 
+def _grid_points(effort: EffortName, count: int) -> Callable[[Speed], str]:
+    return lambda speed: f"{speed.grid_points_per_s[effort, count]:.0f}"
+
+
 def speed_table(speeds: Sequence[Speed]) -> str:
     """Markdown table of the speeds against their targets."""
     names: dict[str, tuple[str, Callable[[Speed], str]]] = {
@@ -131,10 +135,7 @@ def speed_table(speeds: Sequence[Speed]) -> str:
         "largest of 120 points, ms": ("", lambda s: plain(1e3 * s.point_most_s)),
         "capacity search, ms": ("15", lambda s: plain(1e3 * s.capacity_s)),
         **{
-            f"grid of 40 scenarios x {count} rates, {effort} effort, points/s": (
-                "5000",
-                lambda s, key=(effort, count): f"{s.grid_points_per_s[key]:.0f}",
-            )
+            f"grid of 40 scenarios x {count} rates, {effort} effort, points/s": ("5000", _grid_points(effort, count))
             for count in _GRID_LOADS
             for effort in EFFORTS
         },

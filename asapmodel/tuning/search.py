@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import differential_evolution
+from scipy.optimize import Bounds, differential_evolution
 
 from asapmodel.tuning.parameters import Parameter, Value
 
@@ -70,7 +70,7 @@ def search(
     tuple of int
         Deterministic.
     """
-    bounds = [(0, len(one.values) - 1) for one in evaluations.parameters]
+    bounds = Bounds(np.zeros(len(start)), np.array([len(one.values) - 1.0 for one in evaluations.parameters]))
 
     def loss(x: np.ndarray) -> float:
         return -evaluations(tuple(round(float(value)) for value in x))
@@ -78,7 +78,7 @@ def search(
     differential_evolution(
         loss,
         bounds,
-        integrality=[True] * len(bounds),
+        integrality=[True] * len(start),
         popsize=population,
         maxiter=generations,
         tol=1e-3,

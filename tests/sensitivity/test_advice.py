@@ -46,6 +46,7 @@ def test_choices_are_what_the_changed_scenario_gives() -> None:
     base = am.capacity(ASAP).slo_throughput_rps
     for words in ("one attention group more", "without dual batch"):
         one = found[words]
+        assert one.throughput is not None
         gain = am.capacity(ASAP.replace(**one.changes)).slo_throughput_rps / base - 1
         assert one.throughput == pytest.approx(gain, abs=0.03), words
         assert one.per_device == pytest.approx((1 + one.throughput) * 32 / one.devices - 1)

@@ -9,16 +9,16 @@ import pytest
 
 import asapmodel as am
 from asapmodel.errors import InputError, NoAnswer
-from asapmodel.tuning.parameters import Parameter, parameters_of
+from asapmodel.tuning.parameters import Parameter, Value, parameters_of
 from asapmodel.tuning.search import Evaluations, flatness, search
 from tests.cli.helpers import ask, process
 
 ASAP = am.Scenario.load("paper-asap")
 
 
-def bowl(policy: dict[str, object]) -> float:
+def bowl(policy: dict[str, Value]) -> float:
     """Best at x = 37, y = 5, z = "b"; y hardly matters."""
-    x, y = float(policy["x"]), float(policy["y"])  # type: ignore[arg-type]
+    x, y = float(policy["x"]), float(policy["y"])
     return 100 - (x - 37) ** 2 / 50 - 1e-4 * (y - 5) ** 2 + (policy["z"] == "b")
 
 
