@@ -69,18 +69,30 @@ class TableError(ValueError):
         super().__init__(f"{key}: {problem}; {remedy}")
 
 
+_NEARLY = 0.9  # likeness above which a word is another, misspelt
+
+
 def nearest(word: str, valid: Iterable[str]) -> str:
-    """Return the entry of `valid` most like `word`, whatever its case; one that contains the word before others.
+    """Return the entry of `valid` most like `word`, whatever its case.
+
+    Where none is nearly the word, one that contains it comes before others.
 
     Examples
     --------
     >>> nearest("batch_windw", ["max_batch_tokens", "batch_window"])
     'batch_window'
+    >>> nearest("supernodes", ["supernode", "max_supernodes"]), nearest("910c", ["h100", "ascend-910c-die"])
+    ('supernode', 'ascend-910c-die')
     """
     low = word.casefold()
-    return max(
-        valid, key=lambda v: (len(low) > 3 and low in v.casefold(), SequenceMatcher(None, low, v.casefold()).ratio())
-    )
+
+    def likeness(entry: str) -> float:
+        return SequenceMatcher(None, low, entry.casefold()).ratio()
+
+    def holds(entry: str) -> bool:
+        return len(low) > 3 and low in entry.casefold()
+
+    return max(valid, key=lambda entry: (likeness(entry) > _NEARLY, holds(entry), likeness(entry)))
 
 
 def unknown_key(key: str, valid: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> TableError:

@@ -15,6 +15,7 @@ from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.walk_sequences import deck
 from asapmodel.policy_rules import is_vllm_like
+from asapmodel.solvers.queue_errors import NoConvergence
 from asapmodel.systems.arrays import Requests, new_outcome
 from asapmodel.systems.lockstep import coefficients, run_backlog
 from asapmodel.systems.lockstep_queues import run_backlogged_queues
@@ -25,6 +26,7 @@ __all__ = ["Backlog", "under_backlog"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_MOST = 24576  # prompts in the deck, at most, where an effort says fewer
 _ITERATIONS = 200_000  # at most: chunks of a few tokens
 _DEPTH = 3.0  # backlog in full batches and longest prompts of every group
 
@@ -46,7 +48,8 @@ def under_backlog(problem: Problem, effort: Effort = FULL) -> Backlog:
     target = _DEPTH * layout.D * (budget + float(tokens.max()))
     wanted = int(1.3 * target / mean + 12.0 * layout.D * budget / mean)
     fewest = effort.lockstep_deck
-    order = deck(len(prompt), -(-min(max(wanted, fewest), fewest * 3 // 2) // len(prompt)))
+    most = max(fewest * 3 // 2, min(wanted, _MOST))  # many groups empty a short deck before an iteration is full
+    order = deck(len(prompt), -(-min(max(wanted, fewest), most) // len(prompt)))
     done = cached[order]
     if policy.chunk_tokens:
         # Equal prompts keep the groups in step for ever if they start in step, which Poisson arrivals do not do.
@@ -60,6 +63,8 @@ def under_backlog(problem: Problem, effort: Effort = FULL) -> Backlog:
         count = _run_queues(problem, cost, Requests(np.zeros(len(order)), prompt[order], done), table)
     else:
         count = run_backlog(cost, layout.D, budget, chunked, by_work, target, prompt[order], done, table)
+    if count == 0:
+        raise NoConvergence(f"{len(order)} prompts are no backlog for {layout.D} groups of {budget} tokens")
     squares = prompt.astype(np.float64) ** 2 - cached.astype(np.float64) ** 2
     features = np.stack([tokens, squares, np.ones(len(tokens))], axis=1)
     used = table[count // 6 : count]

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.engines.analysis import Problem, Prompts
+from asapmodel.engines.effort import FULL, QUICK
 from asapmodel.engines.graph import run
 from asapmodel.engines.lockstep_analysis import LockstepAnalysis, analyse_lockstep
+from asapmodel.engines.lockstep_backlog import under_backlog
 from asapmodel.engines.problem import problem_of
 from asapmodel.models.distributions import Constant, Distribution, TruncatedLognormal
 from asapmodel.policy import Layout, Policy
@@ -174,3 +176,11 @@ def test_against_long_runs_of_the_graph_engine(changes: dict[str, Any], gap_cv: 
         point = analysis.at(rate)
         assert point.ttft.mean == pytest.approx(float(ttft.mean()), rel=0.06)
         assert point.ttft.quantile(0.99) == pytest.approx(float(np.quantile(ttft, 0.99)), rel=0.2)
+
+
+def test_many_groups_have_a_limit_by_the_quick_effort_too() -> None:
+    """A short deck is no backlog for 128 groups: it grows with them."""
+    scenario = Scenario.load("paper-default").replace(D=128, T=2, **{"cluster.memory_bytes": 1e15})
+    problem = problem_of(scenario)
+    quick, full = (under_backlog(problem, effort).saturation for effort in (QUICK, FULL))
+    assert quick == pytest.approx(full, rel=0.03)
