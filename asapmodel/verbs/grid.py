@@ -39,7 +39,7 @@ def grid(
     """Evaluate every scenario at every rate, or at every share of its own stability limit.
 
     What depends on the scenario alone is done once a scenario: 0.03 s for a synchronous system, up to 0.4 s for an
-    asynchronous one, with the quick effort a quarter and a tenth of that. Then come some 30,000 points a second, since
+    asynchronous one, with the quick effort a third and an eighth of that. Then come some 30,000 points a second, since
     nothing is built for a point but its row.
 
     Parameters
