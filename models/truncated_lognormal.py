@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from asapmodel.models.distribution_base import Distribution, FloatArray
+from asapmodel.models.normal import log_cdf, normal_cdf, normal_quantile
 
 __all__ = ["TruncatedLognormal"]
 
@@ -67,10 +68,8 @@ class TruncatedLognormal(Distribution):
 
     def _log_mass(self, k: int) -> float:
         """ln(N(b_k) - N(a_k)), taken in the tail where the two are small so that they do not cancel."""
-        from scipy.special import log_ndtr
-
-        a, b = (float(self._standard(bound)) - k * self.sigma for bound in (self.low, self.high))
-        small, large = (log_ndtr(a), log_ndtr(b)) if a <= 0 else (log_ndtr(-b), log_ndtr(-a))
+        ends = np.array([float(self._standard(bound)) - k * self.sigma for bound in (self.low, self.high)])
+        small, large = log_cdf(ends if ends[0] <= 0 else -ends[::-1]).tolist()
         return float(large + math.log(-math.expm1(small - large))) if small < large else -math.inf
 
     def _moment(self, k: int) -> float:
@@ -80,24 +79,20 @@ class TruncatedLognormal(Distribution):
         return math.exp(growth + self._log_mass(k) - self._log_mass(0))
 
     def _cdf(self, x: FloatArray) -> FloatArray:
-        from scipy.special import ndtr
-
         if self.sigma == 0:
             return np.where(x >= self.support[0], 1.0, 0.0)
         a, z, b = (self._standard(v) for v in (self.low, np.clip(x, self.low, self.high), self.high))
         sign = 1 if a <= 0 else -1
-        return (ndtr(sign * z) - ndtr(sign * a)) / (ndtr(sign * b) - ndtr(sign * a))
+        return (normal_cdf(sign * z) - normal_cdf(sign * a)) / (normal_cdf(sign * b) - normal_cdf(sign * a))
 
     def _quantile(self, p: FloatArray) -> FloatArray:
-        from scipy.special import ndtr, ndtri
-
         if self.sigma == 0:
             return np.full(p.shape, self.support[0])
         a, b = self._standard(self.low), self._standard(self.high)
         # Both tails as convex combinations: neither subtracts, so the smaller one is always precise.
-        below = (1 - p) * ndtr(a) + p * ndtr(b)
-        above = (1 - p) * ndtr(-a) + p * ndtr(-b)
-        z = np.where(below <= above, ndtri(below), -ndtri(above))
+        below = (1 - p) * normal_cdf(a) + p * normal_cdf(b)
+        above = (1 - p) * normal_cdf(-a) + p * normal_cdf(-b)
+        z = np.where(below <= above, normal_quantile(below), -normal_quantile(above))
         inside = np.clip(np.exp(self.mu + self.sigma * z), self.low, self.high)
         # The way through the normal law and back does not return the bounds to the last bit.
         return np.where(p == 0, self.low, np.where(p == 1, self.high, inside))

@@ -11,15 +11,20 @@ two maxima over groups and one sum. With `I` iterations of `D` batches whose val
   the least and the largest possible sum (Edmundson and Madansky).
 """
 
-from collections.abc import Callable
+from __future__ import annotations
 
-import networkx as nx
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.circuits.batches import Batches
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "ATTENTION",
@@ -54,6 +59,8 @@ def layer_graph(costs: LayerCosts, n: Floats, w: Floats) -> nx.MultiDiGraph:
     >>> cycle_time(layer_graph(costs, np.array([2.0, 5.0]), np.array([4.0, 25.0]))).time
     14.0
     """
+    import networkx as nx
+
     graph = nx.MultiDiGraph()
     for group, attention in enumerate(_attention(costs, n, w).tolist()):
         graph.add_edge("experts", f"attention {group}", time=costs.moe(float(n.sum())), tokens=1)

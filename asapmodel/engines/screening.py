@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
 
 from asapmodel.engines.analysis import Point, Problem, TtftLaw
 from asapmodel.engines.effort import QUICK, Effort
 from asapmodel.engines.queueing import analyse
 from asapmodel.engines.walk_analysis import WalkAnalysis
 from asapmodel.engines.walk_nodes import Node
+from asapmodel.solvers.monotone_cubic import MonotoneCubic
 
 __all__ = ["LAST_LOAD", "Screened", "screen"]
 
@@ -113,7 +113,7 @@ def _crossing(values: dict[float, float], objective: float) -> float:
     if heights[-1] <= level:
         return min(-math.expm1(-(places[-1] + level - heights[-1])), LAST_LOAD)
     fine = np.linspace(0.0, places[-1], _POINTS)
-    curve = PchipInterpolator(places, heights)(fine)
+    curve = MonotoneCubic(places, heights)(fine)
     met = np.flatnonzero(curve <= level)
     if len(met) == 0:
         return math.nan

@@ -12,7 +12,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import PchipInterpolator
+
+from asapmodel.solvers.monotone_cubic import MonotoneCubic
 
 __all__ = ["CLASSES", "SHARES", "Node", "NodeTable", "node_of"]
 
@@ -113,16 +114,16 @@ class NodeTable:
         return places
 
     @cached_property
-    def _times(self) -> PchipInterpolator:
+    def _times(self) -> MonotoneCubic:
         # Later nodes are never below earlier ones: quadrature errors must not show as a falling TTFT.
         rows = np.array([node.times() for node in self.nodes])
         least = int(np.argmin(rows[:, 0])) if self.may_fall else 0
         rows[least:] = np.maximum.accumulate(rows[least:], axis=0)
-        return PchipInterpolator(self._places, np.log(np.maximum(rows, _LEAST)), axis=0)
+        return MonotoneCubic(self._places, np.log(np.maximum(rows, _LEAST)))
 
     @cached_property
-    def _rest(self) -> PchipInterpolator:
-        return PchipInterpolator(self._places, np.array([node.rest() for node in self.nodes]), axis=0)
+    def _rest(self) -> MonotoneCubic:
+        return MonotoneCubic(self._places, np.array([node.rest() for node in self.nodes]))
 
     def at(self, loads: Floats) -> list[Node]:
         """Interpolated nodes at loads in [0, 1)."""

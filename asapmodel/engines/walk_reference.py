@@ -6,7 +6,6 @@ sample of them is off. GI/G/1: independent gamma gaps, independent work.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc
 
 __all__ = ["discounted_moments", "wait_law"]
 
@@ -114,9 +113,11 @@ def _gap_lattice(shape: float, step: float, points: int) -> Floats:
     `step` is in mean gaps. From second differences of `E min(A, t) = t (1 - F(t)) + F_1(t)`, `F_1` the partial mean.
     """
     t = np.arange(points + 1) * step
-    if shape == 1.0:  # noqa: SIM108 - Poisson arrivals, without the time of two special functions
+    if shape == 1.0:  # Poisson arrivals, without the time of two special functions
         below = -np.expm1(-t)
     else:
+        from scipy.special import gammainc
+
         below = t * (1.0 - gammainc(shape, shape * t)) + gammainc(shape + 1.0, shape * t)
     slope = np.diff(below) / step  # mean of 1 - F over each cell
     law = np.empty(points)

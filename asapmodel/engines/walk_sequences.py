@@ -13,7 +13,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
 
 __all__ = ["deck", "even_deck", "gamma_shape", "prompt_rows", "unit_gaps", "weyl"]
 
@@ -47,7 +46,13 @@ def gamma_shape(cv: float) -> float:
 @lru_cache(maxsize=64)
 def _gap_quantiles(cv: float, count: int) -> Floats:
     """Gamma gaps of mean 1 at the middles of equally likely cells, ascending."""
-    gaps = np.asarray(gammaincinv(gamma_shape(cv), (np.arange(count) + 0.5) / count), dtype=np.float64)
+    middles = (np.arange(count) + 0.5) / count
+    if gamma_shape(cv) == 1.0:  # Poisson arrivals, without loading special functions
+        gaps = -np.log1p(-middles)
+    else:
+        from scipy.special import gammaincinv
+
+        gaps = np.asarray(gammaincinv(gamma_shape(cv), middles), dtype=np.float64)
     return gaps / float(gaps.mean())
 
 
