@@ -1,11 +1,11 @@
 """Batches as a scheduler forms them when requests queue: the sizes at which cost laws are reduced."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.policy import Layout, Policy
 from asapmodel.policy_rules import batching_of
+from asapmodel.solvers.compiled import njit
 from asapmodel.systems.arrays import PolicyNumbers, Requests, make_requests, policy_numbers
 from asapmodel.systems.batching import take_min_tokens
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from asapmodel.solvers.compiled import njit
 from asapmodel.solvers.queue_errors import QueueError
 
 __all__ = ["TailLaw"]

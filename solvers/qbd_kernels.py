@@ -9,8 +9,9 @@ The diagonal of `off` is ignored everywhere. Arrays are C-contiguous floats of s
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from asapmodel.solvers.compiled import njit
 
 __all__ = ["factor", "fold", "logarithmic_reduction", "null_vector", "solve", "solve_left"]
 

@@ -12,9 +12,9 @@ the moments, which there are in units with `mu = -1`, `s2 = 1`.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from asapmodel.solvers.compiled import njit
 from asapmodel.solvers.queue_errors import MomentError, nonnegative, positive
 
 __all__ = ["average_mean", "average_tail", "transient_mean", "transient_mean_square", "transient_tail"]

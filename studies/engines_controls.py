@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from asapmodel.solvers.compiled import njit
 from asapmodel.solvers.sample import student_quantile
 
 __all__ = ["Controls", "Estimate", "Surrogate", "batched", "estimate", "surrogate", "waits", "weights"]

@@ -13,11 +13,11 @@ by a small share moves `end` by that share of the phase's seconds on it.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.attribution.free_trace import FreeTrace
 from asapmodel.costs import PHASES
+from asapmodel.solvers.compiled import njit
 from asapmodel.systems.arrays import Requests
 
 __all__ = ["OWNERS", "PATH_COLUMNS", "critical_paths"]

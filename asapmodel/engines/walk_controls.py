@@ -11,10 +11,10 @@ the known means (Glasserman, Monte Carlo Methods in Financial Engineering (2004)
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.engines.walk_reference import discounted_moments
+from asapmodel.solvers.compiled import njit
 
 __all__ = ["Controls", "make_controls", "matched", "moved", "regress"]
 

@@ -6,9 +6,9 @@ times as much in all.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from asapmodel.solvers.compiled import njit
 from asapmodel.systems.lockstep_iteration import coefficients, count_prompts, finish, form, join
 
 __all__ = ["TALLY", "coefficients", "record_iterations", "run_backlog", "run_lockstep"]

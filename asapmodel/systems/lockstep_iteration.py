@@ -13,10 +13,10 @@ request's computed tokens, the cached ones among them; `queued` has tokens and w
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
+from asapmodel.solvers.compiled import njit
 from asapmodel.systems.batching import piece_work
 
 __all__ = ["coefficients", "count_prompts", "finish", "form", "join"]

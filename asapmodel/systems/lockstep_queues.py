@@ -5,10 +5,9 @@ Iterations cost what they cost in `asapmodel.systems.lockstep_iteration`; routin
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from asapmodel.solvers.compiled import arrays_only
+from asapmodel.solvers.compiled import arrays_only, njit
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.systems.lockstep_iteration import (
     A0,
