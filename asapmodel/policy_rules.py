@@ -116,6 +116,9 @@ def _conflicts_of_both(kind: Kind, policy: Policy) -> Iterator[Conflict]:
     if batching != "chunks" and policy.max_seqs > 0:
         problem = f"is {policy.max_seqs}, but prompts are not cut into chunks"
         yield Conflict("max_seqs", problem, "give chunk_tokens, or leave it out")
+    if policy.schedule_ahead and not (policy.queue_per_group and batching == "chunks"):
+        problem = "is true, but batches are formed ahead from queues per group, in chunks"
+        yield Conflict("schedule_ahead", problem, f"give chunk_tokens and routing = {_QUEUES}, or leave it out")
     if policy.counts == "step" and policy.routing != "fewest_requests":
         yield Conflict("counts", "is 'step', but no requests are counted", "give routing = 'fewest_requests'")
 

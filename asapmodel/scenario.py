@@ -24,14 +24,29 @@ from asapmodel.errors import InputError
 from asapmodel.models.parameters import Architecture, Device, Profile
 from asapmodel.policy import Layout, Policy
 from asapmodel.policy_rules import batching_of, conflict_of
-from asapmodel.scenario_keys import assign, check_keys, key_path, make_paths_absolute, make_profile_absolute, plain
-from asapmodel.scenario_resolve import resolve_architecture, resolve_cluster
+from asapmodel.scenario_keys import (
+    assign,
+    check_keys,
+    key_path,
+    make_paths_absolute,
+    make_profile_absolute,
+    nest_dotted_keys,
+    plain,
+)
+from asapmodel.scenario_resolve import (
+    check_precision,
+    resolve_architecture,
+    resolve_cluster,
+    with_copies_stated,
+    with_precision,
+)
 from asapmodel.scenario_tables import (
     TABLES,
     ClusterFields,
     CostOverrides,
     SloTable,
     SystemTable,
+    UncertaintyTable,
     UseTable,
 )
 from asapmodel.scenario_workload import WorkloadTable
@@ -51,7 +66,7 @@ class Scenario:
         The shipped name, or the file's without suffix.
     source : str
         The file, or ``"<name>"`` for a shipped scenario or text.
-    model, cluster, system, policy_table, workload, slo, costs
+    model, cluster, system, policy_table, workload, slo, costs, uncertainty
         The tables as given. Read `architecture`, `layout`, `policy` and the like for what they amount to.
     """
 
@@ -64,6 +79,7 @@ class Scenario:
     workload: WorkloadTable
     slo: SloTable
     costs: CostOverrides
+    uncertainty: UncertaintyTable
     _given: dict[str, dict[str, Any]] = field(repr=False, compare=False)
 
     @classmethod
@@ -180,15 +196,15 @@ class Scenario:
         """How many devices there are, and their kind."""
         return self._resolved[0]
 
-    @property
+    @cached_property
     def device(self) -> Entry[Device]:
-        """One device, and the origin of its numbers."""
-        return self._resolved[1]
+        """One device at the system's precision, and the origin of its numbers."""
+        return with_precision(self._resolved[1], self.system.precision, self.source)
 
-    @property
+    @cached_property
     def profile(self) -> Entry[Profile]:
-        """Efficiencies and latencies, and the origin of these numbers."""
-        return self._resolved[2]
+        """Efficiencies, latencies and bytes, and the origin of these numbers."""
+        return with_copies_stated(self._resolved[2], self.architecture.value, self.device.value)
 
 
 def _build(
@@ -200,6 +216,7 @@ def _build(
     touched: Collection[str] = tuple(TABLES),
 ) -> Scenario:
     """Validate the tables that were touched, then what spans tables; the others are those of `origin`."""
+    nest_dotted_keys(data.get("uncertainty"))
     check_keys(data, where)
     if "workload" in touched:
         make_paths_absolute(data.get("workload"), base)
@@ -228,6 +245,7 @@ def _check_system(scenario: Scenario) -> None:
     if system.kind == "sync" and system.E not in (None, system.D * system.T):
         remedy = f"experts are spread over all D x T = {system.D * system.T} devices: give that, or leave E out"
         raise InputError(where, "system.E", f"is {system.E} for kind = 'sync'", remedy)
+    check_precision(scenario.device.value, scenario.devices.value.device, where)
     needed, there = scenario.layout.devices, scenario.devices.value.devices
     if needed > there:
         problem = f"needs {needed} devices, the cluster has {there}"

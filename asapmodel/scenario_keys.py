@@ -10,7 +10,15 @@ from asapmodel.errors import InputError
 from asapmodel.scenario_tables import TABLES
 from asapmodel.tables import nearest, unknown_key
 
-__all__ = ["assign", "check_keys", "key_path", "make_paths_absolute", "make_profile_absolute", "plain"]
+__all__ = [
+    "assign",
+    "check_keys",
+    "key_path",
+    "make_paths_absolute",
+    "make_profile_absolute",
+    "nest_dotted_keys",
+    "plain",
+]
 
 # Keys that need no table in front.
 _FLAT = {key: name for name in ("system", "policy", "workload", "slo") for key in TABLES[name].model_fields}
@@ -55,6 +63,13 @@ def make_profile_absolute(cluster: Any, base: Path) -> None:
     if isinstance(name, str) and name.endswith(".toml"):
         path = str((base / name).absolute())
         cluster["profile"] = {**profile, "use": path} if isinstance(profile, dict) else path
+
+
+def nest_dotted_keys(table: Any) -> None:
+    """Read quoted keys with dots, ``"costs.moe.floor"``, as TOML reads them without quotes: as nested tables."""
+    if isinstance(table, dict):
+        for key in [key for key in table if "." in key]:
+            assign(table, key.split("."), table.pop(key))
 
 
 def key_path(key: str, where: str) -> list[str]:

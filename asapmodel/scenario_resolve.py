@@ -6,16 +6,27 @@ A table without keys means the default catalogue entry; with `use`, that entry w
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from asapmodel import catalog
 from asapmodel.catalog import FIELDS, Cluster, Entry
 from asapmodel.errors import InputError
 from asapmodel.models.parameters import Architecture, Device, Profile
+from asapmodel.models.precision import PRECISIONS
+from asapmodel.models.volumes import with_copy_bytes
 from asapmodel.result import Assumption
 from asapmodel.scenario_tables import ClusterFields, UseTable
 
-__all__ = ["DEFAULT_CLUSTER", "DEFAULT_MODEL", "resolve_architecture", "resolve_cluster"]
+__all__ = [
+    "DEFAULT_CLUSTER",
+    "DEFAULT_MODEL",
+    "check_precision",
+    "resolve_architecture",
+    "resolve_cluster",
+    "with_copies_stated",
+    "with_precision",
+]
 
 DEFAULT_MODEL = "deepseek-v3.2"
 DEFAULT_CLUSTER = "cloudmatrix384"
@@ -43,7 +54,35 @@ def resolve_architecture(table: UseTable, where: str) -> Entry[Architecture]:
     if model.experts_per_token > model.routed_experts:
         problem = f"is {model.experts_per_token}"
         raise InputError(where, "model.experts_per_token", problem, f"give at most {model.routed_experts}")
+    _check_attention(model, where)
     return entry
+
+
+_LATENT = ("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_head_dim")
+
+
+def _check_attention(model: Architecture, where: str) -> None:
+    """Refuse a model that is neither of latent nor of grouped-query attention."""
+    if model.kv_heads:
+        mixed = [name for name in (*_LATENT, "index_topk") if getattr(model, name)]
+        if mixed:
+            remedy = "latent attention has no kv_heads, grouped-query attention no low ranks: give one of the two"
+            raise InputError(where, f"model.{mixed[0]}", f"is given beside kv_heads = {model.kv_heads}", remedy)
+        if not model.head_dim:
+            raise InputError(
+                where, "model.head_dim", "is missing", "grouped-query attention needs kv_heads and head_dim"
+            )
+        if model.heads % model.kv_heads:
+            problem = f"is {model.kv_heads} for {model.heads} heads"
+            raise InputError(where, "model.kv_heads", problem, "give a divisor: query heads share them evenly")
+        if model.windowed_layers > model.layers or (model.windowed_layers and not model.window):
+            problem = f"is {model.windowed_layers} of {model.layers} layers, with window = {model.window}"
+            raise InputError(where, "model.windowed_layers", problem, "give at most layers, and window in tokens")
+        return
+    for name in _LATENT:
+        if not getattr(model, name):
+            remedy = "latent attention needs it; grouped-query attention has kv_heads and head_dim instead"
+            raise InputError(where, f"model.{name}", "is missing", remedy)
 
 
 def resolve_cluster(table: ClusterFields, where: str) -> tuple[Entry[Cluster], Entry[Device], Entry[Profile]]:
@@ -56,9 +95,10 @@ def resolve_cluster(table: ClusterFields, where: str) -> tuple[Entry[Cluster], E
     """
     given = table.given()
     use = given.pop("use", None)
-    if use is None and not given:
+    if use is None and given.keys() <= {"profile"}:  # which alone changes the default
         use = DEFAULT_CLUSTER
-    if use is None and "device" not in given and not given.keys() >= FIELDS[Device].keys():
+    needed = {field.name for field in fields(Device) if field.default is MISSING}
+    if use is None and "device" not in given and not given.keys() >= needed:
         remedy = f"give one of {', '.join(catalog.names('clusters'))}, or device, devices and profile"
         raise InputError(where, "cluster.use", "is missing", remedy)
     base = None if use is None else catalog.load_cluster(use, where, "cluster.use")
@@ -74,6 +114,44 @@ def resolve_cluster(table: ClusterFields, where: str) -> tuple[Entry[Cluster], E
     if "devices" in own:
         assumptions = (Assumption("cluster.devices", str(cluster.devices), "", "override", where),)
     return Entry(cluster, assumptions), device, profile
+
+
+def with_precision(device: Entry[Device], precision: str | None, where: str) -> Entry[Device]:
+    """Return the device as it computes at `precision`; None: as the catalogue's devices do."""
+    if precision is None:
+        return device
+    chosen = Assumption("system.precision", precision, "", "override", where)
+    return Entry(replace(device.value, precision=precision), (*device.assumptions, chosen))
+
+
+def check_precision(device: Device, name: str, where: str) -> None:
+    """Refuse a precision for which the device has no peak.
+
+    Raises
+    ------
+    InputError
+        Names the precision, and the peaks that the device `name` has.
+    """
+    if device.product_flops > 0:
+        return
+    wanted, peaks = device.format.peak, device.peaks
+    there = ", ".join(f"{one} {peak / 1e12:g} T{'OPS' if one == 'int8' else 'FLOPS'}" for one, peak in peaks.items())
+    possible = " or ".join(f"'{one}'" for one, form in PRECISIONS.items() if form.peak in peaks)
+    problem = f"is '{device.precision}', but {name} has no {wanted.upper()} peak, only {there}"
+    raise InputError(where, "system.precision", problem, f"give {possible}, or cluster.{wanted}_flops")
+
+
+_filled = lru_cache(maxsize=1024)(with_copy_bytes)
+
+
+def with_copies_stated(profile: Entry[Profile], architecture: Architecture, device: Device) -> Entry[Profile]:
+    """Return the profile with bytes of copies that it does not state, from the model's width and the precision."""
+    value = _filled(profile.value, architecture, device)
+    names = ("dispatch_bytes_per_copy", "combine_bytes_per_copy")
+    new = [name for name in names if getattr(value, name) != getattr(profile.value, name)]
+    source = f"{architecture.hidden} values and scales, asapmodel.models.volumes.copy_bytes"
+    found = tuple(Assumption(f"profile.{name}", f"{getattr(value, name):g}", "B", "derived", source) for name in new)
+    return Entry(value, (*profile.assumptions, *found))
 
 
 def _device(base: Entry[Cluster] | None, given: Mapping[str, Any], where: str) -> Entry[Device]:

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from asapmodel import catalog
 from asapmodel.costs import LayerCosts
 from asapmodel.models.parameters import Architecture, Device, Profile
+from asapmodel.models.precision import Precision
 from asapmodel.policy import Kind, Policy
 from asapmodel.result import Assumption
 from asapmodel.scenario_workload import WorkloadTable
@@ -28,6 +29,7 @@ from asapmodel.tables import (
     TableError,
     optional_table,
 )
+from asapmodel.uncertainties.table import UncertaintyTable
 
 __all__ = [
     "TABLES",
@@ -39,6 +41,7 @@ __all__ = [
     "PolicyTable",
     "SloTable",
     "SystemTable",
+    "UncertaintyTable",
     "UseTable",
 ]
 
@@ -77,7 +80,8 @@ class ClusterFields(UseTable):
 class SystemTable(Table):
     """`[system]`: which system, and its parallel degrees; `E` of a synchronous system is `D T`.
 
-    `replication` is the number of copies of every routed expert.
+    `replication` is the number of copies of every routed expert. `precision` is that of products with weights; None:
+    FP8 if the device has it, else INT8, else BF16.
     """
 
     kind: Kind
@@ -85,6 +89,7 @@ class SystemTable(Table):
     T: Count
     E: Count | None = None
     replication: Count = 1
+    precision: Precision | None = None
 
 
 class SloTable(Table):
@@ -179,5 +184,6 @@ TABLES: dict[str, type[Table]] = {
     "workload": WorkloadTable,
     "slo": SloTable,
     "costs": CostsTable,
+    "uncertainty": UncertaintyTable,
 }
 """The tables of a scenario file, in the order of the file."""

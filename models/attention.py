@@ -7,19 +7,25 @@ tensor-parallel all-reduce, memory bandwidth (prefill is compute-bound), the exp
 (see `parts`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sympy
 from numpy.typing import ArrayLike, NDArray
 
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models import grouped_query
 from asapmodel.models.flops import attended, flops, pairs, topk_operations
+from asapmodel.models.formulas import value
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.reduction import Reduction, fit_quadratic
 from asapmodel.models.symbols import symbols
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = ["Reduction", "batch_time", "parts", "prompt_expression", "prompt_time", "reduce"]
 
@@ -38,11 +44,13 @@ def parts() -> Mapping[str, sympy.Expr]:
             core                 min(dense_pair pairs, absorbed_key attended) / (T P_16 eta_c)
             indexer_scores       indexer_pair pairs / (P_8 eta_i)
             topk                 topk_operations / (P_v eta_v)
+            tokens               c_t (s-p)
 
     Notes
     -----
-    FLOP counts are those of `asapmodel.models.flops`. INT8 projections and scores, BF16 core and FP32 top-k
-    follow the CloudMatrix INT8 deployment (docs/background/hardware.md 1.1); the replicated indexer is section
+    FLOP counts are those of `asapmodel.models.flops`. P_8 is the peak at the device's precision, mostly of 8 bit;
+    projections and scores run at it, the core in BF16 and top-k in FP32 at any precision, as in the CloudMatrix
+    INT8 deployment (docs/background/hardware.md 1.1); the replicated indexer is section
     1.6's condition for the paper's ratio of 4.2. The core takes the cheaper form for the whole prompt, as
     DeepSeek-V3.2's masked MHA mode for short prompts does: expanded keys and values with a mask, or the
     absorbed sparse form. Hence pieces cost at most as much as the whole in the core (each takes its own
@@ -54,14 +62,16 @@ def parts() -> Mapping[str, sympy.Expr]:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> {name: f"{evaluate(x, *paper_deployment(), s=32768, p=0) * 1e3:.2f} ms" for name, x in parts().items()}
     ... # doctest: +NORMALIZE_WHITESPACE
     {'projections': '5.10 ms', 'indexer_projections': '1.52 ms', 'core': '18.52 ms', 'indexer_scores': '18.00 ms',
-     'topk': '0.77 ms'}
+     'topk': '0.77 ms', 'tokens': '0.00 ms'}
     """
+    import sympy
+
     s, p, k, T, P_16, P_8, P_v = symbols("s p k T P_16 P_8 P_v")
-    eta_g, eta_c, eta_i, eta_v = symbols("eta_g eta_c eta_i eta_v")
+    eta_g, eta_c, eta_i, eta_v, c_t = symbols("eta_g eta_c eta_i eta_v c_t")
     flop = flops()
     dense, absorbed = flop["dense_pair"] * pairs(), flop["absorbed_key"] * attended()
     core = sympy.Piecewise((dense, sympy.Eq(k, 0)), (sympy.Min(dense, absorbed), True))
@@ -76,6 +86,7 @@ def parts() -> Mapping[str, sympy.Expr]:
             "core": core / (T * P_16 * eta_c),
             "indexer_scores": indexed(flop["indexer_pair"] * pairs() / (P_8 * eta_i)),
             "topk": indexed(topk_operations() / (P_v * eta_v)),
+            "tokens": c_t * (s - p),
         }
     )
 
@@ -95,13 +106,27 @@ def prompt_expression() -> sympy.Expr:
     >>> {"s", "p", "T", "k"} <= {x.name for x in prompt_expression().free_symbols}
     True
     """
+    import sympy
+
     return sympy.Add(*parts().values())
+
+
+def _products(grouped: bool) -> sympy.Expr:
+    """All parts but the time of tokens outside products, which most profiles leave 0."""
+    import sympy
+
+    law = grouped_query.parts() if grouped else parts()
+    return sympy.Add(*(part for name, part in law.items() if name != "tokens"))
+
+
+def _tokens() -> sympy.Expr:
+    return parts()["tokens"]
 
 
 def prompt_time(
     architecture: Architecture, device: Device, profile: Profile, split: Split, s: ArrayLike, p: ArrayLike = 0
 ) -> NDArray[np.float64]:
-    """Time of prompts in one layer without the launch floor, `prompt_expression` in numbers.
+    """Time of prompts in one layer without the launch floor: `prompt_expression`, or `grouped_query.parts`, in numbers.
 
     Parameters
     ----------
@@ -131,7 +156,8 @@ def prompt_time(
     """
     if np.any(np.asarray(p) > np.asarray(s)):
         raise ValueError("cached tokens p must not exceed the prompt length s")
-    return evaluate(prompt_expression(), architecture, device, profile, split, s=s, p=p)
+    given = (architecture, device, profile, split)
+    return value(partial(_products, architecture.grouped), *given, s=s, p=p) + value(_tokens, *given, s=s, p=p)
 
 
 def batch_time(

@@ -6,18 +6,23 @@ that expression. Compilation happens once per expression and process (about 10 m
 only where it is legal.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy
 from numpy.typing import ArrayLike, NDArray
 
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.symbols import SYMBOLS
 
-__all__ = ["Parameters", "bind", "evaluate", "paper_deployment", "prepare"]
+if TYPE_CHECKING:
+    import sympy
+
+__all__ = ["Parameters", "bind", "check_given", "code_of", "evaluate", "paper_deployment", "prepare"]
 
 Parameters = Architecture | Device | Profile | Split
 
@@ -33,7 +38,8 @@ def _checked(letter: str, value: ArrayLike) -> NDArray[np.float64]:
 
 def _attributes(parameters: Parameters) -> dict[str, NDArray[np.float64]]:
     owner = type(parameters).__name__
-    return {e.letter: _checked(e.letter, getattr(parameters, e.field)) for e in SYMBOLS.values() if e.owner == owner}
+    given = {e: getattr(parameters, e.field) for e in SYMBOLS.values() if e.owner == owner}
+    return {e.letter: _checked(e.letter, value) for e, value in given.items() if value or not e.optional}
 
 
 _cached_attributes = cache(_attributes)  # parameter objects are frozen, and one is evaluated many times
@@ -75,11 +81,47 @@ def bind(*parameters: Parameters, **variables: ArrayLike) -> dict[str, NDArray[n
     return bound
 
 
+def check_given(names: Sequence[str], values: Collection[str]) -> None:
+    """Refuse letters without a value.
+
+    Raises
+    ------
+    ValueError
+        Names the letters and what they mean.
+
+    Examples
+    --------
+    >>> check_given(["n"], {"s": 1})
+    Traceback (most recent call last):
+        ...
+    ValueError: no value for n (tokens of a batch)
+    """
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise ValueError(f"no value for {', '.join(f'{x} ({SYMBOLS[x].meaning})' for x in missing)}")
+
+
 @cache
 def _compiled(expression: sympy.Expr) -> tuple[tuple[str, ...], Callable[..., Any]]:
+    import sympy  # here: who only needs numbers finds the code of most laws kept, see `asapmodel.models.formulas`
+
     arguments = sorted(expression.free_symbols, key=lambda symbol: str(symbol.name))
     names = tuple(str(symbol.name) for symbol in arguments)
     return names, sympy.lambdify(arguments, expression, "numpy", cse=True)
+
+
+def code_of(expression: sympy.Expr) -> tuple[tuple[str, ...], str]:
+    """Letters of an expression, in order, and the function of them that `evaluate` runs, as text.
+
+    Examples
+    --------
+    >>> from asapmodel.models.symbols import symbols
+    >>> D, T = symbols("D T")
+    >>> code_of(D * T)[0]
+    ('D', 'T')
+    """
+    names, function = _compiled(expression)
+    return names, inspect.getsource(function)
 
 
 def evaluate(expression: sympy.Expr, *parameters: Parameters, **variables: ArrayLike) -> NDArray[np.float64]:
@@ -113,9 +155,7 @@ def evaluate(expression: sympy.Expr, *parameters: Parameters, **variables: Array
     """
     names, function = _compiled(expression)
     values = bind(*parameters, **variables)
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise ValueError(f"no value for {', '.join(f'{x} ({SYMBOLS[x].meaning})' for x in missing)}")
+    check_given(names, values)
     return np.asarray(function(*(values[name] for name in names)), dtype=np.float64)
 
 
@@ -152,9 +192,7 @@ def prepare(
     """
     names, function = _compiled(expression)
     values: dict[str, Any] = dict(bind(**variables))
-    missing = [name for name in names if name not in values and name not in letters]
-    if missing:
-        raise ValueError(f"no value for {', '.join(f'{x} ({SYMBOLS[x].meaning})' for x in missing)}")
+    check_given(names, {*values, *letters})
     free = [(letters.index(name), name) for name in names if name in letters]
 
     def call(given: Sequence[float]) -> NDArray[np.float64]:
@@ -183,9 +221,13 @@ def paper_deployment() -> tuple[Architecture, Device, Profile, Split]:
     fields: dict[str, dict[str, Any]] = {}
     for entry in SYMBOLS.values():
         fields.setdefault(entry.owner, {})[entry.field] = entry.default
+    device = fields["Device"]
+    device["int8_flops"] = device.pop("product_flops")
+    for derived in ("weight_bytes", "value_bytes"):
+        del device[derived]
     return (
         Architecture(**fields["Architecture"]),
-        Device(**fields["Device"]),
+        Device(**device),
         Profile(**fields["Profile"]),
         Split(**fields["Split"]),
     )

@@ -5,13 +5,17 @@ Multi-head latent attention (MLA) with an optional lightning indexer that keeps 
 and the gate (2 H E_total, 0.5 % of the experts' work). Times are made of these counts in `attention`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-
-import sympy
+from typing import TYPE_CHECKING
 
 from asapmodel.models.symbols import symbols
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = ["attended", "flops", "pairs", "topk_operations"]
 
@@ -63,6 +67,8 @@ def attended() -> sympy.Expr:
     >>> int(evaluate(attended(), *paper_deployment(), s=2050, p=2047))  # 2048 three times
     6144
     """
+    import sympy
+
     s, p, k = symbols("s p k")
 
     def up_to(x: sympy.Expr) -> sympy.Expr:
@@ -92,6 +98,8 @@ def topk_operations() -> sympy.Expr:
     >>> round(float(evaluate(topk_operations(), *paper_deployment(), s=2049, p=0)), 2)  # 4.36 * 2049 + 3.32 * 2048
     15733.0
     """
+    import sympy
+
     s, p, k, c_key, c_top = symbols("s p k c_key c_top")
     a, b = sympy.Max(p, k), sympy.Max(s, k)
     return c_key * (b**2 - a**2 + b - a) / 2 + c_top * k * (b - a)

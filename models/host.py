@@ -5,13 +5,17 @@ before it runs: asynchronous MoE devices without the super kernel (sec. 3.4.2). 
 host.
 """
 
+from __future__ import annotations
+
 from functools import cache
+from typing import TYPE_CHECKING
 
-import sympy
-
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models.formulas import value
 from asapmodel.models.parameters import Architecture, Profile
 from asapmodel.models.symbols import symbols
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = ["exposed", "total", "total_expression"]
 
@@ -59,7 +63,7 @@ def total(architecture: Architecture, profile: Profile) -> float:
     >>> f"{total(architecture, profile) * 1e3:.2f} ms"
     '13.42 ms'
     """
-    return float(evaluate(total_expression(), architecture, profile))
+    return float(value(total_expression, architecture, profile))
 
 
 def exposed(profile: Profile, order_known: bool) -> float:

@@ -6,15 +6,21 @@ experts that persist and are replicated (EPLB); measure the coefficient of varia
 Skew across groups of tokens is not modelled either.
 """
 
+from __future__ import annotations
+
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sympy
 from numpy.typing import NDArray
 
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models.formulas import value
+from asapmodel.models.normal import log_cdf
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.symbols import symbols
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = ["expected_maximum", "imbalance", "imbalance_expression"]
 
@@ -51,11 +57,10 @@ def expected_maximum(count: int) -> float:
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    from scipy.special import log_ndtr  # powers as exp(N log Phi): accurate for large N
-
     nodes, weights = _legendre()
     x = 6.0 * (nodes + 1.0)
-    tail = -np.expm1(count * log_ndtr(x)) - np.exp(count * log_ndtr(-x))
+    # Powers as exp(N log Phi): accurate for large N.
+    tail = -np.expm1(count * log_cdf(x)) - np.exp(count * log_cdf(-x))
     # Rounding must not make the maximum of one variable (0) negative.
     return max(0.0, float(6.0 * weights @ tail))
 
@@ -80,6 +85,8 @@ def imbalance_expression() -> sympy.Expr:
     >>> sorted(x.name for x in imbalance_expression().free_symbols)
     ['E', 'E_total', 'N_l', 'mu_E', 'v']
     """
+    import sympy
+
     v, mu_E, E, E_total, N_l = symbols("v mu_E E E_total N_l")
     return 1 + v * mu_E / sympy.sqrt(N_l * E_total / E)
 
@@ -128,4 +135,4 @@ def imbalance(architecture: Architecture, device: Device, profile: Profile, spli
     1.1766
     """
     expected = expected_maximum(split.E)
-    return float(evaluate(imbalance_expression(), architecture, device, profile, split, mu_E=expected, N_l=layers))
+    return float(value(imbalance_expression, architecture, device, profile, split, mu_E=expected, N_l=layers))

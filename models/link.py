@@ -1,19 +1,20 @@
 """Transfers of one layer over the Unified Bus: four asynchronous primitives, and the blocking collectives they replace.
 
-A batch of n tokens of one group sends K copies of each token to the experts (dispatch, INT8) and gets K
-results back (combine, BF16), spread evenly. A transfer costs a latency plus the bytes at its busiest port at
-a constant share of the link. Not modelled: contention between batches on one port (the engines serialise
+A batch of n tokens of one group sends K copies of each token to the experts (dispatch, in the precision of products)
+and gets K results back (combine, BF16), spread evenly. A transfer costs a latency plus the bytes at its busiest port
+at a constant share of the link. Not modelled: contention between batches on one port (the engines serialise
 phases), copies that stay on a device. Point-to-point transfers are in `asapmodel.models.point_to_point`, byte
 counts in `asapmodel.models.volumes`.
 """
 
-from collections.abc import Mapping
-from functools import cache
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import sympy
-
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models.formulas import values
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.point_to_point import (
     P2PFit,
@@ -31,6 +32,9 @@ from asapmodel.models.volumes import (
     dispatch_bytes_as_printed,
     dispatch_volume,
 )
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = [
     "Affine",
@@ -55,7 +59,7 @@ def asynchronous_expressions() -> Mapping[str, sympy.Expr]:
     Returns
     -------
     mapping of str to sympy.Expr
-        Seconds, linear in n; with ``V = n K b_d`` and ``V_c = n K b_c``::
+        Seconds, linear in n; with ``V = n K kappa b_d`` and ``V_c = n K kappa b_c``::
 
             dispatch_send  tau_s + max(V/T, V/E) / (B_l eta_l)       T senders, E receivers
             dispatch_recv  tau_r + max(2 V/E / (B_m eta_m), V/E / (B_l eta_l))    shared buffer to private memory
@@ -78,8 +82,10 @@ def asynchronous_expressions() -> Mapping[str, sympy.Expr]:
     Examples
     --------
     >>> sorted(x.name for x in asynchronous_expressions()["dispatch_recv"].free_symbols)
-    ['B_l', 'B_m', 'E', 'K', 'b_d', 'eta_l', 'eta_m', 'n', 'tau_r']
+    ['B_l', 'B_m', 'E', 'K', 'b_d', 'eta_l', 'eta_m', 'kappa', 'n', 'tau_r']
     """
+    import sympy
+
     D, T, E = symbols("D T E")
     V, V_c = dispatch_volume(), combine_volume()
     B_l, B_m, eta_l, eta_m, tau_s, tau_r = symbols("B_l B_m eta_l eta_m tau_s tau_r")
@@ -117,7 +123,7 @@ def synchronous_expressions() -> Mapping[str, sympy.Expr]:
     Examples
     --------
     >>> sorted(x.name for x in synchronous_expressions()["dispatch_send"].free_symbols)
-    ['B_l', 'K', 'T', 'b_d', 'eta_b', 'n', 'tau_b']
+    ['B_l', 'K', 'T', 'b_d', 'eta_b', 'kappa', 'n', 'tau_b']
     """
     (T,) = symbols("T")
     V, V_c = dispatch_volume(), combine_volume()
@@ -133,24 +139,26 @@ def synchronous_expressions() -> Mapping[str, sympy.Expr]:
     )
 
 
-@cache
-def _coefficients(expression: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+def _coefficients(law: Callable[[], Mapping[str, sympy.Expr]]) -> dict[str, sympy.Expr]:
+    """Values at n = 0 and derivatives of a law linear in n, by name and `_FIXED` or `_PER_TOKEN`."""
     (n,) = symbols("n")
-    return expression.subs(n, 0), sympy.diff(expression, n)
+    fixed = {f"{name}{_FIXED}": expression.subs(n, 0) for name, expression in law().items()}
+    return fixed | {f"{name}{_PER_TOKEN}": expression.diff(n) for name, expression in law().items()}
 
 
 def _affine(
-    expressions: Mapping[str, sympy.Expr],
+    law: Callable[[], Mapping[str, sympy.Expr]],
     architecture: Architecture,
     device: Device,
     profile: Profile,
     split: Split,
 ) -> dict[str, Affine]:
-    given = (architecture, device, profile, split)
-    return {
-        name: Affine(*(float(evaluate(part, *given)) for part in _coefficients(expression)))
-        for name, expression in expressions.items()
-    }
+    numbers = values(partial(_coefficients, law), architecture, device, profile, split)
+    names = (name.removesuffix(_FIXED) for name in numbers if name.endswith(_FIXED))
+    return {name: Affine(float(numbers[name + _FIXED]), float(numbers[name + _PER_TOKEN])) for name in names}
+
+
+_FIXED, _PER_TOKEN = ".fixed", ".per_token"
 
 
 def asynchronous(architecture: Architecture, device: Device, profile: Profile, split: Split) -> dict[str, Affine]:
@@ -179,7 +187,7 @@ def asynchronous(architecture: Architecture, device: Device, profile: Profile, s
     >>> f"{law.fixed * 1e6:.0f} us + {law.per_token * 1e9:.1f} ns/token"
     '20 us + 87.1 ns/token'
     """
-    return _affine(asynchronous_expressions(), architecture, device, profile, split)
+    return _affine(asynchronous_expressions, architecture, device, profile, split)
 
 
 def synchronous(architecture: Architecture, device: Device, profile: Profile, split: Split) -> dict[str, Affine]:
@@ -208,4 +216,4 @@ def synchronous(architecture: Architecture, device: Device, profile: Profile, sp
     >>> f"{law.fixed * 1e6:.0f} us + {law.per_token * 1e9:.1f} ns/token"
     '100 us + 292.6 ns/token'
     """
-    return _affine(synchronous_expressions(), architecture, device, profile, split)
+    return _affine(synchronous_expressions, architecture, device, profile, split)

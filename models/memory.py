@@ -1,21 +1,26 @@
 """Memory of a device: shared buffers (Table 2), weights, key-value cache, and whether it all fits.
 
-Statically allocated for the largest batch (S tokens), as sec. 3.2 has it. Linear weights are INT8, embeddings
-and head at activation width. Not counted: activations and workspace, the gate (H E_total per layer, 0.2 GB in
-all), norms, communication libraries; keep a few GB of headroom for them.
+Statically allocated for the largest batch (S tokens), as sec. 3.2 has it. Linear weights have the bytes of the
+device's precision (1 in 8 bit), embeddings and head activation width. Not counted: activations and workspace, the gate
+(H E_total per layer, 0.2 GB in all), norms, communication libraries; keep a few GB of headroom for them.
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import sympy
-
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models import grouped_query
 from asapmodel.models.flops import flops
+from asapmodel.models.formulas import values
 from asapmodel.models.parameters import Architecture, Device, Split
 from asapmodel.models.symbols import symbols
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = ["MemoryBudget", "attention_buffers", "budget", "cache_bytes", "fits", "moe_buffers", "weights"]
 
@@ -58,10 +63,12 @@ def attention_buffers() -> Mapping[str, sympy.Expr]:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> {name: int(evaluate(x, *paper_deployment(), S=32768)) for name, x in attention_buffers().items()}
     {'expert ids': 65536, 'expert results': 939524096, 'arrival flags': 2}
     """
+    import sympy
+
     K, S, T, H, E, Dsize, b_i = symbols("K S T H E Dsize b_i")
     return MappingProxyType(
         {
@@ -85,10 +92,12 @@ def moe_buffers() -> Mapping[str, sympy.Expr]:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> {name: int(evaluate(x, *paper_deployment(), S=32768)) for name, x in moe_buffers().items()}
     {'token metadata': 256, 'tokens': 15032385536, 'arrival flags': 2}
     """
+    import sympy
+
     D, T, E_total, E, H, K, S, Dsize, b_i = symbols("D T E_total E H K S Dsize b_i")
     return MappingProxyType(
         {
@@ -118,7 +127,7 @@ def weights() -> Mapping[str, sympy.Expr]:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> {name: f"{float(evaluate(x, *paper_deployment())) / 1e9:.2f} GB" for name, x in weights().items()}
     ... # doctest: +NORMALIZE_WHITESPACE
     {'attention': '2.85 GB', 'indexer': '0.85 GB', 'dense': '0.30 GB', 'embeddings': '0.93 GB',
@@ -140,7 +149,7 @@ def weights() -> Mapping[str, sympy.Expr]:
 
 @cache
 def cache_bytes() -> sympy.Expr:
-    """Key-value cache of a group, on each of its devices, ``S N_s L ((rk + dr) Dsize + Di b_w)``.
+    """Key-value cache of a group, on each of its devices, ``S N_s L ((rk + dr) Dsize + Di b_a)``.
 
     Returns
     -------
@@ -150,27 +159,29 @@ def cache_bytes() -> sympy.Expr:
     Notes
     -----
     MLA caches one latent of rk + dr per token and layer, shared by all heads, so a split by heads replicates
-    it; the indexer adds a key of Di bytes. Exact for INT8 indexer keys without scales. Source:
-    docs/background/hardware.md section 2.
+    it; the indexer adds a key of Di values at the precision of products. The latent is in 16 bit. Exact for keys
+    without scales. Source: docs/background/hardware.md section 2.
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> f"{float(evaluate(cache_bytes(), *paper_deployment(), S=32768, N_s=2)) / 1e9:.2f} GB"  # 78080 B a token
     '5.12 GB'
     """
-    S, N_s, L, rk, dr, Di, Dsize, b_w = symbols("S N_s L rk dr Di Dsize b_w")
-    return S * N_s * L * ((rk + dr) * Dsize + Di * b_w)
+    S, N_s, L, rk, dr, Di, Dsize, b_a = symbols("S N_s L rk dr Di Dsize b_a")
+    return S * N_s * L * ((rk + dr) * Dsize + Di * b_a)
 
 
 @cache
-def budget(kind: str) -> Mapping[str, Mapping[str, sympy.Expr]]:
+def budget(kind: str, grouped: bool = False) -> Mapping[str, Mapping[str, sympy.Expr]]:
     """Items of each device role of a layout, in bytes.
 
     Parameters
     ----------
     kind : str
         ``"asap"`` (roles attention, moe) or ``"sync"`` (role device).
+    grouped : bool
+        Whether attention is grouped-query.
 
     Returns
     -------
@@ -190,12 +201,15 @@ def budget(kind: str) -> Mapping[str, Mapping[str, sympy.Expr]]:
     """
     weight = {f"{name} weights": expression for name, expression in weights().items()}
     experts = {"experts weights": weight.pop("experts weights")}
-    group = {**weight, "key-value cache": cache_bytes()}
+    if grouped:
+        del weight["indexer weights"]
+        weight["attention weights"] = grouped_query.weight_bytes()
+    group = {**weight, "key-value cache": grouped_query.cache_bytes() if grouped else cache_bytes()}
     if kind == "asap":
         return {"attention": {**group, **attention_buffers()}, "moe": {**experts, **moe_buffers()}}
     if kind == "sync":
         return {"device": {**group, **experts, "all-to-all buffers": 2 * attention_buffers()["expert results"]}}
-    raise ValueError(f'kind must be "asap" or "sync", got {kind!r}')
+    raise ValueError(_unknown(kind))
 
 
 def fits(architecture: Architecture, device: Device, split: Split, kind: str, S: int, slots: int) -> MemoryBudget:
@@ -231,11 +245,22 @@ def fits(architecture: Architecture, device: Device, split: Split, kind: str, S:
     >>> memory.fits, {role: f"{used / 1e9:.1f} GB" for role, used in memory.used.items()}
     (True, {'attention': '11.0 GB', 'moe': '58.5 GB'})
     """
+    if kind not in _ROLES:
+        raise ValueError(_unknown(kind))
+    given = (architecture, device, split)
     items = {
-        role: {
-            name: float(evaluate(expression, architecture, device, split, S=S, N_s=slots))
-            for name, expression in expressions.items()
-        }
-        for role, expressions in budget(kind).items()
+        role: values(partial(_items, kind, role, architecture.grouped), *given, S=S, N_s=slots) for role in _ROLES[kind]
     }
-    return MemoryBudget(items, device.memory_bytes)
+    bytes_of = {role: {name: float(number) for name, number in held.items()} for role, held in items.items()}
+    return MemoryBudget(bytes_of, device.memory_bytes)
+
+
+_ROLES = {"asap": ("attention", "moe"), "sync": ("device",)}
+
+
+def _items(kind: str, role: str, grouped: bool) -> Mapping[str, sympy.Expr]:
+    return budget(kind, grouped)[role]
+
+
+def _unknown(kind: str) -> str:
+    return f'kind must be "asap" or "sync", got {kind!r}'

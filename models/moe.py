@@ -1,21 +1,27 @@
 """Experts of one layer on E devices: weights must be read, tokens must be multiplied, the slower of the two counts.
 
 All E devices work on one batch of n tokens at a time. Routed experts are spread evenly over devices, each
-device also holds the shared experts; weights are INT8. Not modelled: activations' memory traffic, the gate (2
-H E_total FLOP, 0.5 %). Uneven routing enters as one factor on arithmetic, see `asapmodel.models.imbalance`.
+device also holds the shared experts; weights have the device's precision. Not modelled: activations' memory
+traffic, the gate (2 H E_total FLOP, 0.5 %). Uneven routing enters as one factor on arithmetic, see
+`asapmodel.models.imbalance`.
 """
 
+from __future__ import annotations
+
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sympy
 from numpy.typing import ArrayLike, NDArray
 
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models.formulas import value
 from asapmodel.models.imbalance import expected_maximum, imbalance, imbalance_expression
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.reduction import Plateau
 from asapmodel.models.symbols import symbols
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = [
     "Plateau",
@@ -54,7 +60,7 @@ def flop_per_token() -> sympy.Expr:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> int(evaluate(flop_per_token(), *paper_deployment()))  # 792.7 M
     792723456
     """
@@ -80,7 +86,7 @@ def read_expression() -> sympy.Expr:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> [f"{float(evaluate(read_expression(), *paper_deployment(), n=n)) * 1e6:.1f} us" for n in (1, 32, 2048)]
     ['49.2 us', '367.2 us', '557.1 us']
     """
@@ -100,7 +106,7 @@ def floor_expression() -> sympy.Expr:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> f"{float(evaluate(floor_expression(), *paper_deployment())) * 1e6:.1f} us"  # 17 experts of 44 MB
     '557.1 us'
     """
@@ -128,7 +134,7 @@ def arithmetic_expression() -> sympy.Expr:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> f"{float(evaluate(arithmetic_expression(), *paper_deployment(), n=8192, chi=1)) * 1e3:.3f} ms"
     '1.349 ms'
     """
@@ -147,10 +153,12 @@ def inflection_expression() -> sympy.Expr:
 
     Examples
     --------
-    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> from asapmodel.models.evaluation import evaluate, paper_deployment
     >>> float(evaluate(inflection_expression(), *paper_deployment(), chi=1)).__round__()
     3382
     """
+    import sympy
+
     n = symbols("n")
     (solution,) = sympy.solve(arithmetic_expression() - floor_expression(), n)
     return solution
@@ -171,6 +179,8 @@ def time_expression() -> sympy.Expr:
     >>> sorted(x.name for x in time_expression().free_symbols)[:4]
     ['B_m', 'E', 'E_total', 'H']
     """
+    import sympy
+
     return sympy.Max(read_expression(), arithmetic_expression())
 
 
@@ -203,7 +213,7 @@ def batch_time(
     ['0.488 ms', '0.557 ms', '1.349 ms']
     """
     chi = imbalance(architecture, device, profile, split)
-    return evaluate(time_expression(), architecture, device, profile, split, n=n, chi=chi)
+    return value(time_expression, architecture, device, profile, split, n=n, chi=chi)
 
 
 def reduce(
@@ -253,13 +263,13 @@ def reduce(
     """
     given = (architecture, device, profile, split)
     chi = imbalance(*given, layers)
-    floor = float(evaluate(floor_expression(), *given))
-    one, two = (float(evaluate(arithmetic_expression(), *given, n=n, chi=chi)) for n in (1, 2))
+    floor = float(value(floor_expression, *given))
+    one, two = (float(value(arithmetic_expression, *given, n=n, chi=chi)) for n in (1, 2))
     slope = two - one
     if batches is None:
         return Plateau(floor, slope)
     n = np.asarray(batches, dtype=np.float64)
-    exact = float(evaluate(time_expression(), *given, n=n, chi=chi).sum())
+    exact = float(value(time_expression, *given, n=n, chi=chi).sum())
     if float(np.maximum(floor, slope * n).sum()) >= (1 - 1e-12) * exact:  # nothing to make up for, within rounding
         return Plateau(floor, slope)
     # The total is piecewise linear in the slope: with the k largest batches above the plateau it is

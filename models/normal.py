@@ -1,4 +1,4 @@
-"""The normal law for a few thousand arguments without SciPy's special functions, which take a tenth of a second to load.
+"""The normal law for a few thousand arguments without SciPy's special functions, which take long to load.
 
 Small arrays within the usual range go through the standard library's `math.erfc` and `statistics.NormalDist`, all else
 through SciPy. The two agree up to the rounding of `x^2` in `exp(-x^2/2)`, 4e-13 at 30; the arguments alone decide which

@@ -5,17 +5,21 @@ handshake; the asynchronous primitive writes to all at once. The paper prints tw
 which fix two unknowns. Not modelled: fluctuation of a busy receiver.
 """
 
+from __future__ import annotations
+
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import sympy
 from numpy.typing import ArrayLike, NDArray
 
-from asapmodel.models.evaluation import evaluate
+from asapmodel.models.formulas import value
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.symbols import symbols
 from asapmodel.models.volumes import dispatch_bytes, dispatch_volume
+
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = [
     "P2PFit",
@@ -38,7 +42,7 @@ class P2PFit(NamedTuple):
 
 @cache
 def p2p_expression() -> sympy.Expr:
-    """Time of a blocking dispatch to N_r receivers, ``N_r (tau_p + tau_w) + n K b_d / T / (B_l eta_p)``.
+    """Time of a blocking dispatch to N_r receivers, ``N_r (tau_p + tau_w) + n K kappa b_d / T / (B_l eta_p)``.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def p2p_expression() -> sympy.Expr:
     Examples
     --------
     >>> sorted(x.name for x in p2p_expression().free_symbols)
-    ['B_l', 'K', 'N_r', 'T', 'b_d', 'eta_p', 'n', 'tau_p', 'tau_w']
+    ['B_l', 'K', 'N_r', 'T', 'b_d', 'eta_p', 'kappa', 'n', 'tau_p', 'tau_w']
     """
     N_r, tau_p, tau_w, T, B_l, eta_p = symbols("N_r tau_p tau_w T B_l eta_p")
     return N_r * (tau_p + tau_w) + dispatch_volume() / T / (B_l * eta_p)
@@ -62,7 +66,7 @@ def p2p_expression() -> sympy.Expr:
 
 @cache
 def async_dispatch_expression() -> sympy.Expr:
-    """Time of async-dispatch-send, ``tau_s + n K b_d max(1/T, 1/E) / (B_l eta_l)``, one of the four of `link`.
+    """Time of async-dispatch-send, ``tau_s + n K kappa b_d max(1/T, 1/E) / (B_l eta_l)``, one of the four of `link`.
 
     Returns
     -------
@@ -74,6 +78,8 @@ def async_dispatch_expression() -> sympy.Expr:
     >>> "N_r" in {x.name for x in async_dispatch_expression().free_symbols}
     False
     """
+    import sympy
+
     T, E, B_l, eta_l, tau_s = symbols("T E B_l eta_l tau_s")
     return tau_s + dispatch_volume() * sympy.Max(1 / T, 1 / E) / (B_l * eta_l)
 
@@ -114,7 +120,7 @@ def p2p_time(
     '695 us'
     """
     count = split.E if receivers is None else receivers
-    return evaluate(p2p_expression(), architecture, device, profile, split, n=n, N_r=count)
+    return value(p2p_expression, architecture, device, profile, split, n=n, N_r=count)
 
 
 def async_dispatch_time(
@@ -145,7 +151,7 @@ def async_dispatch_time(
     >>> f"{float(async_dispatch_time(*paper_deployment(), 512)) * 1e6:.0f} us"  # sec. 5.4: less than 0.1 ms
     '65 us'
     """
-    return evaluate(async_dispatch_expression(), architecture, device, profile, split, n=n)
+    return value(async_dispatch_expression, architecture, device, profile, split, n=n)
 
 
 def fit_p2p(

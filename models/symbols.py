@@ -6,12 +6,16 @@ the paper's where it has one. What is *not* in the paper says so, and `assumed` 
 examples: real ones come from the catalogue and its calibrations.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-import sympy
+if TYPE_CHECKING:
+    import sympy
 
 __all__ = ["SYMBOLS", "Entry", "symbols"]
 
@@ -20,9 +24,9 @@ __all__ = ["SYMBOLS", "Entry", "symbols"]
 class Entry:
     """One symbol.
 
-    `field` is the attribute of the `owner` class in `asapmodel.models.parameters` that holds its value;
-    entries owned by ``constant`` keep their default, those owned by ``variable`` are given at each
-    evaluation. `zero` says whether 0 is a legal value. `unit` is one of ``1, s, byte, byte/s, flop/s``.
+    `field` is the attribute of the `owner` class in `asapmodel.models.parameters` that holds its value; entries owned
+    by ``constant`` keep their default, those owned by ``variable`` are given at each evaluation. `zero` says whether 0
+    is a legal value, `optional` that 0 means none is known. `unit` is one of ``1, s, byte, byte/s, flop/s``.
     """
 
     letter: str
@@ -33,10 +37,12 @@ class Entry:
     place: str
     owner: str
     zero: bool = False
+    optional: bool = False
 
     @property
     def dimension(self) -> sympy.Expr:
         """`unit` as an expression in `sympy.physics.units` (imported here: most users never need it)."""
+        import sympy
         from sympy.physics.units import byte, second
 
         units = {"1": sympy.S.One, "s": second, "byte": byte, "byte/s": byte / second, "flop/s": 1 / second}
@@ -49,8 +55,10 @@ _ASSUMED = "not in the paper: assumed"
 _FIT = "not in the paper: kernel laws that are fitted to measurements"
 
 _architecture = partial(Entry, owner="Architecture")
+_grouped = partial(_architecture, place="not in the paper: grouped-query attention")
 _device = partial(Entry, owner="Device", place=_CHIP)
 _profile = partial(Entry, owner="Profile")
+_copy = partial(_profile, unit="byte", optional=True)
 _split = partial(Entry, owner="Split", unit="1", place="Table 1")
 _constant = partial(Entry, owner="constant", field="")
 _variable = partial(Entry, owner="variable", field="")
@@ -60,11 +68,11 @@ _TABLE = (
     _architecture("L_d", "leading dense layers", "1", 3, "dense_layers", _CONFIG, zero=True),
     _architecture("H", "hidden size", "1", 7168, "hidden", "Table 1"),
     _architecture("h", "attention heads", "1", 128, "heads", _CONFIG),
-    _architecture("rq", "low rank of the query", "1", 1536, "q_lora_rank", _CONFIG),
-    _architecture("rk", "low rank of key and value", "1", 512, "kv_lora_rank", _CONFIG),
-    _architecture("dn", "head width without position", "1", 128, "qk_nope_dim", _CONFIG),
-    _architecture("dr", "head width of the rotary part", "1", 64, "qk_rope_dim", _CONFIG),
-    _architecture("dv", "head width of the value", "1", 128, "v_head_dim", _CONFIG),
+    _architecture("rq", "low rank of the query", "1", 1536, "q_lora_rank", _CONFIG, optional=True),
+    _architecture("rk", "low rank of key and value", "1", 512, "kv_lora_rank", _CONFIG, optional=True),
+    _architecture("dn", "head width without position", "1", 128, "qk_nope_dim", _CONFIG, optional=True),
+    _architecture("dr", "head width of the rotary part", "1", 64, "qk_rope_dim", _CONFIG, optional=True),
+    _architecture("dv", "head width of the value", "1", 128, "v_head_dim", _CONFIG, optional=True),
     _architecture("H_d", "width of the dense FFN", "1", 18432, "dense_intermediate", _CONFIG, zero=True),
     _architecture("m", "width of one expert", "1", 2048, "moe_intermediate", _CONFIG),
     _architecture("E_total", "routed experts", "1", 256, "routed_experts", "Table 1"),
@@ -74,12 +82,18 @@ _TABLE = (
     _architecture("Di", "indexer head width", "1", 128, "index_head_dim", _CONFIG, zero=True),
     _architecture("k", "keys kept by the indexer (0: dense)", "1", 2048, "index_topk", _CONFIG, zero=True),
     _architecture("N_v", "vocabulary", "1", 129280, "vocab", _CONFIG, zero=True),
+    _grouped("h_kv", "key-value heads", "1", 0, "kv_heads", optional=True),
+    _grouped("d_h", "head width", "1", 0, "head_dim", optional=True),
+    _grouped("W", "window", "1", 0, "window", zero=True),
+    _grouped("L_w", "layers with a window", "1", 0, "windowed_layers", zero=True),
     _device("P_16", "BF16 peak", "flop/s", 376e12, "bf16_flops"),
-    _device("P_8", "INT8 peak", "flop/s", 752e12, "int8_flops"),
+    _device("P_8", "peak of products with weights", "flop/s", 752e12, "product_flops", optional=True),
     _device("P_v", "vector FP32 peak", "flop/s", 11e12, "vector_flops"),
     _device("M", "memory of a device", "byte", 64e9, "memory_bytes"),
     _device("B_m", "memory bandwidth", "byte/s", 1.6e12, "memory_bandwidth"),
     _device("B_l", "link bandwidth one way", "byte/s", 196e9, "link_bandwidth"),
+    _device("b_w", "bytes of a weight", "byte", 1, "weight_bytes"),
+    _device("b_a", "bytes of a value in a product", "byte", 1, "value_bytes"),
     _profile("eta_g", "share of peak: projections", "1", 0.8, "gemm", _ASSUMED),
     _profile("eta_c", "share of peak: attention core", "1", 0.65, "core", _ASSUMED),
     _profile("eta_i", "share of peak: indexer scores", "1", 0.65, "indexer", _ASSUMED),
@@ -98,14 +112,17 @@ _TABLE = (
     _profile("tau_p", "handshake of one P2P call", "s", 1e-5, "p2p_handshake", _ASSUMED, zero=True),
     _profile("tau_w", "wait for a busy receiver", "s", 0.0, "p2p_receiver_delay", _ASSUMED, zero=True),
     _profile("v", "variation of single experts' load", "1", 0.0, "expert_load_cv", _ASSUMED, zero=True),
-    _profile("b_d", "bytes of a dispatched copy", "byte", 7680, "dispatch_bytes_per_copy", "sec. 5.4: 63 MB"),
-    _profile("b_c", "bytes of a combined copy", "byte", 14336, "combine_bytes_per_copy", "Table 1: H Dsize"),
+    _copy("b_d", "bytes of a dispatched copy", default=7680, field="dispatch_bytes_per_copy", place="sec. 5.4: 63 MB"),
+    _copy("b_c", "bytes of a combined copy", default=14336, field="combine_bytes_per_copy", place="Table 1: H Dsize"),
+    _profile("c_t", "attention outside products, per token", "s", 0.0, "token_overhead", _ASSUMED, zero=True),
+    _profile("kappa", "share of copies that cross the link", "1", 1, "copies_sent", _ASSUMED),
     _split("D", "attention groups", default=4, field="D"),
     _split("T", "devices of an attention group", default=4, field="T"),
     _split("E", "devices that hold experts", default=16, field="E"),
     _constant("Dsize", "bytes of an activation", "byte", 2, place="Table 1"),
-    _constant("b_w", "bytes of an INT8 weight", "byte", 1, place=_CHIP),
     _constant("b_i", "bytes of an id, a count, eight flags", "byte", 1, place="Table 2: 64 KB"),
+    _constant("b_p", "bytes that an INT8 copy is a multiple of", "byte", 512, place="docs/background/hardware.md 1.3"),
+    _constant("b_q", "bytes of a scale", "byte", 4, place="docs/background/hardware.md 1.3"),
     _constant("c_key", "top-k: vector operations per key seen", "1", 4.36, place="docs/background/hardware.md 1.2"),
     _constant("c_top", "top-k: vector operations per key kept", "1", 3.32, place="docs/background/hardware.md 1.2"),
     _variable("s", "length of a prompt", "1", 32768, place="sec. 2.2.1"),
@@ -119,7 +136,7 @@ _TABLE = (
     _variable("N_b", "equal prompts of a batch", "1", 1, place=_FIT),
     _variable("tau_f", "floor of a module: its host's work", "s", 1.5e-3, place=_FIT, zero=True),
     _variable("tau_k", "launch of a kernel", "s", 5e-6, place=_FIT, zero=True),
-    _variable("c_t", "time of a token outside the products", "s", 2e-7, place=_FIT, zero=True),
+    _variable("c_m", "time of a token outside the experts' products", "s", 2e-7, place=_FIT, zero=True),
     _variable("k_0", "keys a sparse core pads each query by", "1", 250, place=_FIT, zero=True),
     _variable("h_0", "fewest heads a sparse core works on", "1", 64, place=_FIT),
     _variable("q", "overlap of reading and multiplying", "1", 2, place=_FIT),
@@ -160,6 +177,8 @@ def symbols(letters: str) -> tuple[sympy.Symbol, ...]:
     >>> SYMBOLS["m"].meaning
     'width of one expert'
     """
+    import sympy  # here: numbers can often do without, see `asapmodel.models.formulas`
+
     entries = [SYMBOLS[letter] for letter in letters.split()]
     return tuple(
         sympy.Symbol(e.letter, nonnegative=True) if e.zero else sympy.Symbol(e.letter, positive=True) for e in entries

@@ -13,22 +13,22 @@ still loads what it needs.
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numba
+from numba import njit
 
 __all__ = ["arrays_only", "njit"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-njit: Any = numba.njit
+_jit: Any = njit
 _OPTIONS = {"cache": True, "nogil": True, "forceinline": True}
 
 
 def arrays_only(function: F) -> F:
     """Compile a function that makes no array; one that does is refused when it is compiled."""
     try:
-        compiled: F = njit(**_OPTIONS, _nrt=False)(function)
+        compiled: F = _jit(**_OPTIONS, _nrt=False)(function)
     except KeyError:  # an option that this numba does not know
-        compiled = njit(**_OPTIONS)(function)
+        compiled = _jit(**_OPTIONS)(function)
     return compiled
 
 

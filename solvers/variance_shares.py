@@ -131,5 +131,6 @@ def variance_shares(
         with_it, without = (
             variance_left(output, correlation, known, samples=samples, seed=seed) for known in (group, others)
         )
-        out.append(Share(1.0 - with_it / whole, without / whole) if whole > 0 else Share(np.nan, np.nan))
+        # The two estimates have errors of their own, so that a share of nothing could come out negative.
+        out.append(Share(max(1.0 - with_it / whole, 0.0), without / whole) if whole > 0 else Share(np.nan, np.nan))
     return out

@@ -41,7 +41,7 @@ def confirm(models: Sequence[Model]) -> dict[str, Ratio]:
 def page(models: Sequence[Model], runs: Mapping[str, Ratio]) -> str:
     """The text of the page."""
     found = {one.name: one for one in models}
-    known = [found[name] for name in catalog.names("models")]
+    known = [found[name] for name in catalog.names("models") if name in found]
     worst, best = (pick(models, key=lambda one: one.tuned_gain) for pick in (min, max))
     losers = [one.name for one in models if one.gain < 0]
     return fill(

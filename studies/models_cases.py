@@ -20,6 +20,7 @@ __all__ = ["OPEN", "Model", "cases", "measure", "variants", "with_model"]
 OPEN = 1e13
 """Bytes of a device that are no limit."""
 
+_DEVICES = 32
 _CHUNKS = (2048, 4096, 8192, 16384, 32768)
 _SPLITS = ((3, 20), (4, 16), (5, 12), (6, 8))  # D, E of 32 devices with T = 4
 _BATCHES = (2048, 4096, 8192, 16384)
@@ -84,8 +85,12 @@ def variants() -> dict[str, Changes]:
 
 
 def cases() -> dict[str, Changes]:
-    """Every model of the catalogue, then the variants."""
-    models: dict[str, Changes] = {name: {"model.use": name} for name in catalog.names("models")}
+    """Every model of the catalogue with at least as many experts as devices, then the variants."""
+    models: dict[str, Changes] = {
+        name: {"model.use": name}
+        for name in catalog.names("models")
+        if catalog.load_architecture(name).value.routed_experts >= _DEVICES
+    }
     return models | variants()
 
 
@@ -104,14 +109,8 @@ def _best(scenarios: Iterable[Scenario]) -> Scenario:
 
 
 def with_model(shipped: str, changes: Changes) -> Scenario:
-    """A shipped scenario with another model; bytes of a copy of a token go with the model's hidden size."""
-    base = Scenario.load(shipped)
-    one = base.replace(**{"cluster.memory_bytes": OPEN, **changes})
-    scale = one.architecture.value.hidden / base.architecture.value.hidden
-    if scale == 1.0:
-        return one
-    names = ("dispatch_bytes_per_copy", "combine_bytes_per_copy")
-    return one.replace(**{f"cluster.profile.{name}": scale * getattr(one.profile.value, name) for name in names})
+    """A shipped scenario with another model."""
+    return Scenario.load(shipped).replace(**{"cluster.memory_bytes": OPEN, **changes})
 
 
 def measure(name: str, changes: Changes) -> Model:

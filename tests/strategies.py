@@ -94,6 +94,7 @@ def queue_cases(draw: st.DrawFn, kind: str | None = None) -> Case:
         batching="chunks" if chunked else draw(st.sampled_from(["prompts", "min_tokens"])) if free else "prompts",
         chunk_tokens=draw(st.sampled_from([512, 3000, 16384])) if chunked else 0,
         max_seqs=draw(st.sampled_from([0, 1, 3])) if chunked else 0,
+        schedule_ahead=draw(st.booleans()) if chunked else False,
         balance="tokens",
         dual_batch=True,
         micro_batches=draw(st.sampled_from(["none", "split"] if chunked else ["none", "split", "pair"]))

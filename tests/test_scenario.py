@@ -1,6 +1,6 @@
 import copy
 import pickle
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +124,50 @@ def test_defaults() -> None:
     assert scenario.architecture == catalog.load_architecture("deepseek-v3.2")
     assert scenario.devices == catalog.load_cluster("cloudmatrix384")
     assert scenario.device == catalog.load_device("ascend-910c-die")
-    assert scenario.profile == catalog.load_profile("cloudmatrix384-paper")
+    raw = catalog.load_profile("cloudmatrix384-paper")
+    assert scenario.profile.value == replace(raw.value, dispatch_bytes_per_copy=7680.0, combine_bytes_per_copy=14336.0)
+    assert scenario.profile.assumptions[:-2] == raw.assumptions
+    assert {a.kind for a in scenario.profile.assumptions[-2:]} == {"derived"}
+
+
+def test_precision_decides_peak_weights_and_bytes_of_a_copy() -> None:
+    wide = Scenario.parse(ASAP).replace(precision="bf16")
+    assert (wide.device.value.product_flops, wide.device.value.weight_bytes) == (376e12, 2.0)
+    assert wide.profile.value.dispatch_bytes_per_copy == 14336.0
+    chosen = wide.device.assumptions[-1]
+    assert (chosen.name, chosen.value, chosen.kind) == ("system.precision", "bf16", "override")
+    back = Scenario.parse(wide.to_toml())
+    assert back == wide.replace(name="text")
+    gpu = Scenario.parse(ASAP).replace(**{"cluster.use": "cloudmatrix384", "cluster.device": "h800"})
+    assert gpu.device.value.product_flops == 1979e12
+    assert gpu.profile.value.dispatch_bytes_per_copy == 7392.0
+    own = gpu.replace(**{"cluster.profile.dispatch_bytes_per_copy": 5000.0})
+    assert own.profile.value.dispatch_bytes_per_copy == 5000.0
+
+
+@pytest.mark.parametrize(
+    ("device", "precision", "message"),
+    [
+        (
+            "ascend-910c-die",
+            "fp8",
+            "system.precision: is 'fp8', but ascend-910c-die has no FP8 peak, only int8 752 TOPS, bf16 376 TFLOPS; "
+            "give 'int8' or 'bf16' or 'w8a16', or cluster.fp8_flops",
+        ),
+        (
+            "h800",
+            "int8",
+            "system.precision: is 'int8', but h800 has no INT8 peak, only fp8 1979 TFLOPS, bf16 989 TFLOPS; "
+            "give 'fp8' or 'bf16' or 'w8a16', or cluster.int8_flops",
+        ),
+        ("ascend-910c-die", "int4", "system.precision: is 'int4'; give 'fp8', 'int8', 'bf16' or 'w8a16'"),
+    ],
+)
+def test_a_precision_that_the_device_has_not_is_refused(device: str, precision: str, message: str) -> None:
+    base = Scenario.parse(ASAP).replace(**{"cluster.use": "cloudmatrix384", "cluster.device": device})
+    with pytest.raises(InputError) as info:
+        base.replace(precision=precision)
+    assert str(info.value) == f"<text>: {message}"
 
 
 def test_a_synchronous_system_has_its_own_defaults() -> None:
@@ -188,11 +231,14 @@ profile = {{ gemm = 0.7, host_dispatch = "100 us" }}
     ):
         (own,) = [a for a in entry.assumptions if a.name == name]
         assert (own.kind, own.source, own.unit) == ("override", "mine.toml", unit)
-    assert len(scenario.profile.assumptions) == len(catalog.load_profile("cloudmatrix384-paper").assumptions)
+    shipped = catalog.load_profile("cloudmatrix384-paper").assumptions
+    assert len(scenario.profile.assumptions) == len(shipped) + 2  # and the bytes of copies, which follow from the model
 
 
 def test_records_given_whole_need_no_catalogue() -> None:
-    model = "\n".join(f"{f} = {8 if 'experts' in f else 9}" for f in catalog.FIELDS[type(MODEL)])
+    grouped = ("kv_heads", "head_dim", "window", "windowed_layers")
+    latent = [f for f in catalog.FIELDS[type(MODEL)] if f not in grouped]
+    model = "\n".join(f"{f} = {8 if 'experts' in f else 9}" for f in latent)
     device = "\n".join(f"{f} = 1e12" for f in catalog.FIELDS[type(DEVICE)])
     profile = "\n".join(f"{f} = 1" for f in catalog.FIELDS[type(PROFILE)])
     text = f"{ASAP}[model]\n{model}\n[cluster]\ndevices = 32\n{device}\n[cluster.profile]\n{profile}\n"
@@ -241,13 +287,15 @@ def test_shipped_scenarios(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     bounds = (1, 65536) if name.startswith("afd") else (31, 32768)  # the measured requests are all replayed
     assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == bounds
     system = name.partition("-")[2]
-    measured = {"chunk_tokens": 65536, "routing": "fewest_requests", "counts": "step", "max_seqs": 8}
+    measured = {"chunk_tokens": 65536, "routing": "fewest_requests", "schedule_ahead": True, "max_seqs": 8}
     expected = {
         "default": Policy(max_batch_tokens=8192, batch_window=0.0),
         "chunked": Policy(chunk_tokens=8192, batch_window=0.0),
         "asap": Policy(batch_window=0.1),
         "sync": Policy(**measured, batch_window=0.0),  # type: ignore[arg-type]
-        "async": Policy(chunk_tokens=65536, routing="round_robin", max_seqs=32, micro_batches="split"),
+        "async": Policy(
+            chunk_tokens=65536, routing="round_robin", max_seqs=32, micro_batches="split", super_kernel=False
+        ),
     }
     assert scenario.policy == expected[system]
     if name.startswith("afd"):
@@ -378,3 +426,10 @@ def test_any_text_survives_or_is_refused_in_one_line(text: str) -> None:
         Scenario.load("paper-asap").replace(statistic=text)
     assert info.value.key == "slo.statistic"
     assert parse_toml(format_toml({"a": {"text": text}}), "s.toml") == {"a": {"text": text}}
+
+
+def test_an_overridden_profile_keeps_the_default_cluster() -> None:
+    plain = Scenario.parse(ASAP)
+    slower = plain.replace(**{"cluster.profile.send_latency": 1e-4})
+    assert slower.profile.value.send_latency == 1e-4
+    assert slower.device.value == plain.device.value

@@ -210,7 +210,9 @@ def test_bad_input_is_one_line_with_file_key_and_remedy(text: str, message: str)
 
 def test_parts_missing_without_a_catalogue_entry() -> None:
     assert refused(f"{ASAP}[model]\nlayers = 3").startswith("s.toml: model.dense_layers: is missing; give it, or")
-    assert "cluster.use: is missing; give one of cloudmatrix384" in refused(f"{ASAP}[cluster]\ndevices = 64")
+    assert "cluster.use: is missing; give one of atlas-a2, b200-nvlink, cloudmatrix384, " in refused(
+        f"{ASAP}[cluster]\ndevices = 64"
+    )
     device = f'{ASAP}[cluster]\ndevice = "ascend-910c-die"\n'
     assert "cluster.profile.gemm: is missing; give it, or start from use" in refused(device)
     assert "cluster.devices: is missing" in refused(f'{device}profile = "cloudmatrix384-paper"')
@@ -257,3 +259,25 @@ def test_files_that_are_not_there_or_not_readable(tmp_path: Path, monkeypatch: p
     assert "no such file" in message("a\0b")
     Path("paper-asap").write_text(SYNC)
     assert Scenario.load("paper-asap").layout.kind == "sync", "a file goes before a shipped name"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            'use = "qwen3-235b-a22b"\nkv_lora_rank = 512',
+            "model.kv_lora_rank: is given beside kv_heads = 4; latent attention has no kv_heads, "
+            "grouped-query attention no low ranks: give one of the two",
+        ),
+        ('use = "qwen3-235b-a22b"\nkv_heads = 5', "model.kv_heads: is 5 for 64 heads; give a divisor: query heads"),
+        ('use = "deepseek-v3.2"\nq_lora_rank = 0', "model.q_lora_rank: is missing; latent attention needs it;"),
+        ('use = "qwen3-235b-a22b"\nhead_dim = 0', "model.head_dim: is missing; grouped-query attention needs kv_heads"),
+        (
+            'use = "gpt-oss-120b"\nwindow = 0',
+            "model.windowed_layers: is 18 of 36 layers, with window = 0; give at most",
+        ),
+        ('use = "qwen3-235b-a22b"\nkv_heads = 0', "model.q_lora_rank: is missing; latent attention needs it;"),
+    ],
+)
+def test_a_model_has_one_kind_of_attention(lines: str, message: str) -> None:
+    assert message in refused(f"{ASAP}[model]\n{lines}")

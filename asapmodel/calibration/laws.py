@@ -29,7 +29,7 @@ _START: Mapping[str, tuple[float, float, float]] = {
     **dict.fromkeys(("eta_g", "eta_c", "eta_i", "eta_x", "eta_m", "eta_b"), _SHARE),
     "eta_v": (0.05, 1e-4, 1.0),
     **dict.fromkeys(("tau_a", "tau_f", "tau_k", "tau_b"), _TIME),
-    "c_t": (1e-7, 1e-12, 1e-4),
+    **dict.fromkeys(("c_t", "c_m"), (1e-7, 1e-12, 1e-4)),
     "k_0": (200.0, 1.0, 4096.0),
     "r_x": (32.0, 0.1, 256.0),
     "q": (1.5, 1.0, 40.0),
@@ -39,11 +39,11 @@ _START: Mapping[str, tuple[float, float, float]] = {
 _ACTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "attention": {
         "eta_g": ("module", "projections"),
-        "eta_c": ("module", "sparse_core", "dense_core"),
+        "eta_c": ("module", "sparse_core", "dense_core", "grouped_core"),
         "eta_i": ("module", "indexer"),
         "tau_a": ("module",),
         "tau_f": ("module",),
-        "tau_k": ("sparse_core", "dense_core", "indexer", "projections"),
+        "tau_k": ("sparse_core", "dense_core", "grouped_core", "indexer", "projections"),
     },
     "moe": {
         **dict.fromkeys(("eta_x", "eta_m", "r_x", "tau_k"), ("module", "grouped_gemm")),
@@ -89,10 +89,12 @@ def law_of(data: Measurements, model: str, base: Profile, detail: bool = False) 
         letters = [one for one in letters if one != "eta_i"]
     if model == "attention" and {"module", "indexer"} <= there and not dense:
         letters.append("eta_v")  # top-k is in the module only: the kernel tells the scores apart from it
+    if model == "attention" and "module" in there and np.unique(data.values["T"]).size > 1:
+        letters.append("c_t")  # projections per token shrink with T, other work does not: that tells them apart
     if detail and "module" in there:
-        letters += ["c_t"] if model == "moe" or dense else ["c_t", "k_0"]
+        letters += ["c_m"] if model == "moe" else [] if dense else ["k_0"]
     laws = attention_kernels(detail) if model == "attention" else moe_kernels(detail)
-    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_t": 0.0}
+    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_m": 0.0}
     starts = {x: _START[x] for x in letters}
     if "tau_f" in starts:  # below the fastest row a floor has no effect, and the search would not find it
         fastest = float(data.seconds[data.quantity == "module"].min())

@@ -1,7 +1,7 @@
 """Measurements of one kind of kernel, whatever table they come from: letters of the laws, seconds, noise, origin."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ __all__ = ["QUANTITIES", "Measurements", "facts", "join"]
 Array = NDArray[np.float64]
 
 QUANTITIES: Mapping[str, tuple[str, ...]] = {
-    "attention": ("module", "sparse_core", "dense_core", "indexer", "projections"),
+    "attention": ("module", "sparse_core", "dense_core", "grouped_core", "indexer", "projections"),
     "moe": ("module", "grouped_gemm"),
     "link": ("dispatch", "combine"),
 }
@@ -83,11 +83,10 @@ def facts(device: str, model: str, where: str) -> dict[str, float]:
         catalog.load_architecture(model, where, "architecture").value,
     )
     owners = {type(record).__name__: record for record in records}
-    known = {field.name for record in records for field in fields(record)}
     return {
         letter: float(getattr(owners[entry.owner], entry.field))
         for letter, entry in SYMBOLS.items()
-        if entry.owner in owners and entry.field in known
+        if entry.owner in owners and hasattr(owners[entry.owner], entry.field)
     }
 
 

@@ -64,6 +64,13 @@ def _dense_core(table: pd.DataFrame) -> pd.DataFrame:
     return _frame(columns, table)
 
 
+def _grouped_core(table: pd.DataFrame) -> pd.DataFrame:
+    """InferSim's grouped-query core: as many heads as a device has of Qwen3-235B-A22B, 64 heads 128 wide over T."""
+    columns = {"quantity": "grouped_core", "architecture": "qwen3-235b-a22b", "length": table["seq_len"]}
+    T = 64 * 128 / (table["heads"] * table["head_dim"])
+    return _frame({**columns, "T": T, "seconds": 1e-6 * table["latency_us"]}, table)
+
+
 def _moe_module(table: pd.DataFrame) -> pd.DataFrame:
     """Balanced steps of aiconfigurator; those with drawn power laws have no stated load of the busiest device."""
     even = table[table["routing"] == "uniform"]
@@ -156,6 +163,7 @@ READERS: Mapping[str, Reader] = {
     "aiconfigurator_mla_context": _reader("kernel heads batch seq_len latency_ms", "attention", _module),
     "infersim_dsa_prefill_attn": _reader("dtype s_q s_kv latency_us", "attention", _sparse_core),
     "infersim_dsa_prefill_logits": _reader("s_q s_kv latency_us", "attention", _indexer),
+    "infersim_mha_prefill": _reader("heads kv_heads head_dim seq_len latency_us", "attention", _grouped_core),
     "infersim_mla_prefill": _reader("dtype seq_len latency_us", "attention", _dense_core),
     "aiconfigurator_moe_context": _reader("ep tokens_global routing latency_ms", "moe", _moe_module),
     "deepgemm_grouped": _reader("layout groups m_per_group n k tflops", "moe", _deepgemm),
@@ -172,6 +180,4 @@ READERS: Mapping[str, Reader] = {
 
 def reader_of(columns: set[str]) -> Reader | None:
     """The reader of a table with these columns, or None."""
-    if "heads" in columns and "kv_heads" in columns:  # grouped-query attention, which has no law here
-        return None
     return next((one for one in READERS.values() if one.columns <= columns), None)

@@ -136,6 +136,7 @@ def _rows(
     architecture: str,
 ) -> Measurements:
     values = _facts(rows, where, device, architecture)
+    _refuse_other_attention(rows, values, where)
     for name, (letter, default) in columns.items():
         if name not in rows and default is None:
             remedy = f"add it: a table of {rows['quantity'].iloc[0]} needs {', '.join(columns)}"
@@ -152,6 +153,17 @@ def _rows(
         (_numbers(rows, "nodes", where) if "nodes" in rows else np.ones(len(rows))).astype(np.int64),
         tuple(f"{Path(where).name}:{_line(row)}" for row in rows.index),
     )
+
+
+def _refuse_other_attention(rows: pd.DataFrame, values: Mapping[str, NDArray[np.float64]], where: str) -> None:
+    """Refuse kernels of latent attention of a model of grouped-query attention, and the other way round."""
+    quantity, grouped = rows["quantity"].iloc[0], bool(np.any(values["h_kv"] > 0))
+    if quantity == "grouped_core" and not np.all(values["h_kv"] > 0):
+        remedy = "give --architecture, one with kv_heads, e.g. qwen3-235b-a22b"
+        raise InputError(where, "architecture", "has latent attention, the table measures grouped_core", remedy)
+    if grouped and quantity != "grouped_core" and "length" in rows:  # rows of attention
+        remedy = "of grouped-query attention the core alone can be calibrated, quantity = grouped_core"
+        raise InputError(where, "architecture", f"has grouped-query attention, the table measures {quantity}", remedy)
 
 
 def _facts(rows: pd.DataFrame, where: str, device: str | None, architecture: str) -> dict[str, NDArray[np.float64]]:

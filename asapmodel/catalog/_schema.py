@@ -6,9 +6,10 @@
     memory_bytes = { value = 64, unit = "GB", kind = "stated", source = "CloudMatrix384 paper" }
 
 `kind` is stated, measured, fitted (then `fitted_to` says to what) or assumed; the unit of a plain number is ``"1"``, or
-``"%"``. A calibrated profile also has a `standard_error` with a number, in its unit, and the tables `[covariance]` and
-`[provenance]`, which answers do not read. The fields are those of the dataclass that the file fills; `FIELDS` says what
-each of them is.
+``"%"``. A number may say how sure it is, in its unit: a `standard_error`, or the ends `low` and `high` of a range,
+`law` ``"uniform"`` (default) or ``"triangular"``. A calibrated profile also has the tables `[covariance]` and
+`[provenance]`. Of these only `asapmodel.uncertainties` makes use. The fields are those of the dataclass that the file
+fills; `FIELDS` says what each of them is.
 """
 
 import math
@@ -49,30 +50,38 @@ BANDWIDTH, SPEED = Quantity(BytesPerSecond, "B/s"), Quantity(FlopsPerSecond, "FL
 
 _MAY_BE_ZERO = {
     *("dense_layers", "dense_intermediate", "shared_experts"),
+    *("q_lora_rank", "kv_lora_rank", "qk_nope_dim", "qk_rope_dim", "v_head_dim"),
     *("index_heads", "index_head_dim", "index_topk"),
+    *("kv_heads", "head_dim", "window", "windowed_layers"),
 }
 
 FIELDS: dict[type, dict[str, Quantity]] = {
     Architecture: {f.name: COUNT_OR_ZERO if f.name in _MAY_BE_ZERO else COUNT for f in fields(Architecture)},
     Device: {
-        **dict.fromkeys(("bf16_flops", "int8_flops", "vector_flops"), SPEED),
+        **dict.fromkeys(("bf16_flops", "vector_flops"), SPEED),
         "memory_bytes": SIZE,
         **dict.fromkeys(("memory_bandwidth", "link_bandwidth"), BANDWIDTH),
+        **dict.fromkeys(("int8_flops", "fp8_flops"), SPEED),
     },
     Profile: {
         **dict.fromkeys(("gemm", "core", "indexer", "vector", "grouped_gemm", "memory", "link"), FRACTION),
         **dict.fromkeys(("attention_overhead", "send_latency", "recv_latency", "host_dispatch"), TIME),
         "expert_load_cv": RATIO,
-        **dict.fromkeys(("dispatch_bytes_per_copy", "combine_bytes_per_copy"), SIZE),
         "collective_latency": TIME,
         "collective_link": FRACTION,
         **dict.fromkeys(("p2p_handshake", "p2p_receiver_delay"), TIME),
         "p2p_link": FRACTION,
         **dict.fromkeys(("request_latency", "step_overhead"), TIME),
         "tile_padding": RATIO,
+        **dict.fromkeys(("dispatch_bytes_per_copy", "combine_bytes_per_copy"), SIZE),
+        "copies_sent": FRACTION,
+        "token_overhead": TIME,
     },
 }
-"""What every field of the cost models' inputs is; a new field there needs its line here."""
+"""What every field of the cost models' inputs is; a new field there needs its line here.
+
+`Device.precision` is no number: the scenario chooses it.
+"""
 
 T = TypeVar("T")
 
@@ -111,6 +120,24 @@ class Number(Table):
     kind: Literal["stated", "measured", "fitted", "assumed"]
     fitted_to: Text | None = None
     standard_error: Annotated[Any, BeforeValidator(_plain_number)] | None = None
+    low: Annotated[Any, BeforeValidator(_plain_number)] | None = None
+    high: Annotated[Any, BeforeValidator(_plain_number)] | None = None
+    law: Literal["uniform", "triangular"] | None = None
+
+    @model_validator(mode="after")
+    def _range_holds_value(self) -> "Number":
+        if (self.low is None) != (self.high is None):
+            raise TableError("low" if self.low is None else "high", "is missing", "give both ends of the range")
+        if self.law is not None and self.low is None:
+            raise TableError("law", f"is '{self.law}' without a range", "give low and high, or leave it out")
+        if self.low is None:
+            return self
+        if self.standard_error is not None:
+            raise TableError("low", "cannot be combined with standard_error", "give one of the two")
+        if not self.low <= self.value <= self.high:
+            problem = f"and high are {self.low:g} and {self.high:g}, but the value is {self.value:g}"
+            raise TableError("low", problem, "give a range that holds the value")
+        return self
 
     @model_validator(mode="after")
     def _says_to_what(self) -> "Number":
@@ -154,7 +181,9 @@ def value_types(record: type) -> dict[str, Any]:
 def _tables(record: Any) -> tuple[type[_EntryFile], type[Overrides]]:
     """Return the table of numbers that fills `record`, and the table of their values."""
     numbers: dict[str, Any] = {
-        f.name: (Number, ...) if f.default is MISSING else (Number | None, None) for f in fields(record)
+        f.name: (Number, ...) if f.default is MISSING else (Number | None, None)
+        for f in fields(record)
+        if f.name in FIELDS[record]
     }
     file = create_model(f"{record.__name__}File", __base__=_EntryFile, **numbers)
     return file, optional_table(f"{record.__name__}Values", Overrides, value_types(record))

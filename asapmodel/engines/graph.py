@@ -17,7 +17,7 @@ from asapmodel.systems.arrays import Outcome, Requests, cost_array, new_outcome,
 from asapmodel.systems.free import free_network, new_groups, run_free
 from asapmodel.systems.free_queues import Alone, new_steps, run_free_queues, step_rules
 from asapmodel.systems.lockstep_queues import run_lockstep_queues
-from asapmodel.systems.queues import new_queues, queue_rules
+from asapmodel.systems.queues import new_batches, new_queues, queue_rules
 
 __all__ = ["Run", "exposed_host_dispatch", "lockstep_arguments", "lockstep_run", "resource_names", "run"]
 
@@ -168,8 +168,9 @@ def lockstep_run(
         outcome = new_outcome(len(requests.arrival))
         rules = queue_rules(layout, policy, costs.attention.per_token, costs.attention.per_token2)
         queues = new_queues(layout.D, requests)
-        coefficients = lockstep.coefficients(costs)
-        return outcome, run_lockstep_queues(coefficients, queues, rules, policy.batch_window, requests, outcome)
+        coefficients, batches = lockstep.coefficients(costs), new_batches(2 * layout.D)
+        window = policy.batch_window
+        return outcome, run_lockstep_queues(coefficients, queues, rules, batches, window, requests, outcome)
     times = np.zeros((len(requests.arrival), 3))
     tally = lockstep.run_lockstep(*lockstep_arguments(layout, policy, costs), *requests, times)
     return Outcome(*np.ascontiguousarray(times.T)), tally

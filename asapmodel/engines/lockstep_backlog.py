@@ -19,7 +19,7 @@ from asapmodel.solvers.queue_errors import NoConvergence
 from asapmodel.systems.arrays import Requests, new_outcome
 from asapmodel.systems.lockstep import coefficients, run_backlog
 from asapmodel.systems.lockstep_queues import run_backlogged_queues
-from asapmodel.systems.queues import new_queues, queue_rules
+from asapmodel.systems.queues import new_batches, new_queues, queue_rules
 
 __all__ = ["Backlog", "under_backlog"]
 
@@ -79,7 +79,8 @@ def _run_queues(problem: Problem, cost: Floats, requests: Requests, table: Float
     policy = replace(problem.policy, routing="round_robin", counts="exact", balance="tokens")
     rules = queue_rules(problem.layout, policy, a.per_token, a.per_token2)
     outcome = new_outcome(len(requests.arrival))
-    return run_backlogged_queues(cost, new_queues(problem.layout.D, requests), rules, requests, outcome, table)
+    queues, batches = new_queues(problem.layout.D, requests), new_batches(2 * problem.layout.D)
+    return int(run_backlogged_queues(cost, queues, rules, batches, requests, outcome, table))
 
 
 def _shares(time: Floats, served: Floats, features: Floats) -> Backlog:

@@ -166,6 +166,7 @@ def _of_kind(
             yield scenario, {**setting, "system.kind": kind, **layout}, tuple(kept)
 
 
+_REASONS = {"system": "more devices than the cluster has", "system.precision": "no peak of the device at the precision"}
 _SMALLEST: dict[Kind, dict[str, Any]] = {"asap": {"D": 1, "T": 1, "E": 1}, "sync": {"D": 1, "T": 1, "E": None}}
 
 
@@ -192,7 +193,7 @@ def _layout(base: Scenario, fixed: Changes, layout: Changes, limits: Limits) -> 
     try:
         scenario = base.replace(**fixed, **own, **layout)
     except InputError as error:
-        return None, ("more devices than the cluster has" if error.key == "system" else error.key, str(error))
+        return None, (_REASONS.get(error.key, error.key), str(error))
     problem = limits.degrees(scenario)
     return (scenario, None) if problem is None else (None, problem)
 

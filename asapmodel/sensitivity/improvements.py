@@ -34,7 +34,7 @@ _PARTS = {
     "less latency outside the pipeline": ("request_latency",),
 }
 _HARDWARE: dict[str, dict[str, float]] = {
-    "more compute of every device": dict.fromkeys(("bf16_flops", "int8_flops", "vector_flops"), TENTH),
+    "more compute of every device": dict.fromkeys(("bf16_flops", "int8_flops", "fp8_flops", "vector_flops"), TENTH),
     "more memory bandwidth": {"memory_bandwidth": TENTH},
     "more link bandwidth": {"link_bandwidth": TENTH},
 }
@@ -127,7 +127,7 @@ def _by_models(
     if kind == "efficiency":
         record, table = scenario.profile.value, "cluster.profile"  # type: ignore[assignment]
     changes: dict[str, float | str] = {
-        f"{table}.{name}": factor * getattr(record, name) for name, factor in factors.items()
+        f"{table}.{name}": factor * getattr(record, name) for name, factor in factors.items() if getattr(record, name)
     }
     if not scenario.cluster.given():  # fields of a device need to be told which
         changes["cluster.use"] = DEFAULT_CLUSTER

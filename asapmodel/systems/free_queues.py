@@ -1,7 +1,9 @@
 """Free execution with queues per group: vLLM-like asynchronous systems, steps in one piece, in two halves, or in pairs.
 
 The event graph is that of `asapmodel.systems.free`; routing and batching are those of `asapmodel.systems.queues`. A
-group forms its next step as soon as it has none: no window, no minimum to wait for.
+group forms its next step as soon as it has none: no window, no minimum to wait for. With `schedule_ahead` a group that
+starts a step also forms the batch of the next one, which then has no overhead; if it finds nothing, it forms a batch
+when the step has ended.
 
 With micro-batches by `split` a step of `n >= 2` tokens is cut behind its token `n // 2`. Its overhead and dense layers
 run in one piece before the cut; then two chains pass the MoE layers, the first half ready first; the step is done when
@@ -20,7 +22,18 @@ from asapmodel.solvers.event_graph import Log, Network, State, advance, launch_p
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.systems.batching import piece_work
 from asapmodel.systems.free import fill_durations
-from asapmodel.systems.queues import MIN_TOKENS, QueueRules, Queues, join, note_step, settle, take
+from asapmodel.systems.queues import (
+    MIN_TOKENS,
+    Batches,
+    QueueRules,
+    Queues,
+    begin,
+    form,
+    join,
+    new_batches,
+    note_step,
+    settle,
+)
 
 __all__ = ["Alone", "StepRules", "Steps", "new_steps", "run_free_queues", "step_rules"]
 
@@ -42,17 +55,15 @@ class StepRules(NamedTuple):
 class Steps(NamedTuple):
     """Per group: active chains, exclusive holding, whether a step is before its cut and has a second half to follow.
 
-    Per chain: whether it is used, and of its batch the first request, prompts, tokens, work. `tally`: batches, tokens.
+    Per chain: whether it is used. `batches` has the batch of every chain, then, by group, what is formed for the next
+    step. `tally`: batches, tokens.
     """
 
     active: Ints
     exclusive: Ints
     opening: Ints
     used: Ints
-    first: Ints
-    prompts: Ints
-    n: Floats
-    w: Floats
+    batches: Batches
     tally: Floats
 
 
@@ -82,10 +93,7 @@ def new_steps(groups: int, slots: int) -> Steps:
         exclusive=ints(groups),
         opening=ints(groups),
         used=ints(chains),
-        first=ints(chains),
-        prompts=ints(chains),
-        n=np.zeros(chains),
-        w=np.zeros(chains),
+        batches=new_batches(chains + groups),
         tally=np.zeros(2),
     )
 
@@ -135,9 +143,11 @@ def _may_take(
     q: Queues, rules: QueueRules, how: StepRules, steps: Steps, requests: Requests, group: int, fresh: bool
 ) -> bool:
     """Whether a group can take another batch now; `fresh` if it had none when the scheduler came to it."""
+    active = steps.active[group]
+    if active == 0 and steps.batches.prompts[steps.used.shape[0] + group] > 0:
+        return True
     if q.head[group] < 0:
         return False
-    active = steps.active[group]
     if active == 0:
         return True
     if active >= how.together or steps.exclusive[group] > 0 or (how.locked and not fresh):
@@ -160,19 +170,25 @@ def _take_step(
     group: int,
     now: float,
 ) -> int:
-    """Form a group's next batch and write down its durations; return its chain.
+    """Start a group's next batch and write down its durations; return its chain.
 
     `steps.opening` is 1 where a second half follows, which is chain + 1.
     """
     chain = group * how.slots
     while steps.used[chain] > 0:
         chain += 1
-    first = q.head[group]
-    before = q.done[first]
-    prompts, n, w = take(q, rules, requests, outcome, group, now)
-    note_step(q, rules)
-    kernel = fill_durations(net, st.duration[chain], cost, n, w)
+    batches = steps.batches
+    ahead = steps.used.shape[0] + group
+    prepared = batches.prompts[ahead] > 0
+    if not prepared:
+        form(q, rules, requests, batches, ahead, group)
+    first, before = batches.first[ahead], batches.before[ahead]
+    n, w = batches.n[ahead], batches.w[ahead]
     repeats = net.segment_repeats
+    kernel = fill_durations(net, st.duration[chain], cost, n, w)
+    if prepared:
+        kernel -= st.duration[chain, 0] * repeats[0]
+        st.duration[chain, 0] = 0.0
     if how.split and n >= 2 and repeats[_BEFORE] > 0:
         overhead, dense = st.duration[chain, 0], st.duration[chain, 1]
         half, half_work = _first_half(q, requests, first, before, n)
@@ -182,14 +198,17 @@ def _take_step(
         kernel = _time_alone(alone, overhead * repeats[0] + dense * repeats[1], st.duration, chain)
         steps.opening[group] = 1
     steps.used[chain] = 1
-    steps.first[chain], steps.prompts[chain], steps.n[chain], steps.w[chain] = first, prompts, n, w
+    batches.first[chain], batches.before[chain] = first, before
+    batches.prompts[chain], batches.ending[chain] = batches.prompts[ahead], batches.ending[ahead]
+    batches.n[chain], batches.w[chain] = n, w
     steps.exclusive[group] = rules.batching == MIN_TOKENS and requests.prompt[first] > rules.exclusive_tokens
     steps.tally[0] += 1.0
     steps.tally[1] += n
-    k = first
-    for _ in range(prompts):
-        outcome.kernel[k] += kernel
-        k = q.follow[k]
+    begin(q, requests, outcome, batches, chain, now, kernel)
+    batches.prompts[ahead] = 0
+    if rules.ahead:
+        form(q, rules, requests, batches, ahead, group)
+    note_step(q, rules)
     return chain
 
 
@@ -230,8 +249,7 @@ def run_free_queues(
             lead = group * how.slots if how.split else chain
             steps.used[lead] = 0
             steps.exclusive[group] = 0
-            first, prompts = steps.first[lead], steps.prompts[lead]
-            done += settle(q, requests, outcome, group, first, prompts, steps.n[lead], steps.w[lead], now)
+            done += settle(q, outcome, steps.batches, lead, group, now)
         else:
             now = arrival
             group = join(q, rules, requests, arrived)

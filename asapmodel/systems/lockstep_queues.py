@@ -2,6 +2,11 @@
 
 Iterations cost what they cost in `asapmodel.systems.lockstep_iteration`; routing and batching are those of
 `asapmodel.systems.queues`. With routing by iteration and no limit it is `asapmodel.systems.lockstep`, more slowly.
+
+With `schedule_ahead` a group that takes part in an iteration forms the batch of the next when this one starts. If it
+finds nothing then, it sits out the next iteration, whatever arrives meanwhile, and forms a batch at the start of the
+one after. An iteration in which all sit out has only its overhead, and the fixed times of transfers and experts. One
+whose batches were all formed ahead has no overhead: they were prepared while the iteration before ran.
 """
 
 import numpy as np
@@ -24,11 +29,10 @@ from asapmodel.systems.lockstep_iteration import (
     MOVE1,
     STEP,
 )
-from asapmodel.systems.queues import QueueRules, Queues, join, note_step, settle, take
+from asapmodel.systems.queues import Batches, QueueRules, Queues, begin, form, join, note_step, settle
 
 __all__ = ["run_backlogged_queues", "run_lockstep_queues"]
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
@@ -41,32 +45,46 @@ def _alone(c: Floats, n: float, w: float) -> float:
 
 
 @arrays_only
-def _form(
+def _next_batch(q: Queues, rules: QueueRules, requests: Requests, batches: Batches, group: int) -> bool:
+    """Give a group the batch of the iteration that starts now; return whether it was formed only now.
+
+    Slot `group` has its present batch, slot `ahead` its next. A group that took part in the last iteration goes on with
+    what was formed when that one started, be it nothing.
+    """
+    ahead = q.head.shape[0] + group
+    late = not (rules.ahead and batches.prompts[group] > 0)
+    if not late:
+        batches.first[group], batches.before[group] = batches.first[ahead], batches.before[ahead]
+        batches.prompts[group], batches.ending[group] = batches.prompts[ahead], batches.ending[ahead]
+        batches.n[group], batches.w[group] = batches.n[ahead], batches.w[ahead]
+    else:
+        form(q, rules, requests, batches, group, group)
+    if rules.ahead and batches.prompts[group] > 0:
+        form(q, rules, requests, batches, ahead, group)
+    return late
+
+
+@arrays_only
+def _iterate(
     c: Floats,
     q: Queues,
     rules: QueueRules,
     requests: Requests,
     outcome: Outcome,
-    batch: Floats,
-    first: Ints,
-    prompts: Ints,
+    batches: Batches,
     now: float,
     tally: Floats,
 ) -> float:
-    """Take the batches of an iteration (tokens, work by group in `batch`), add to the tally; return its time."""
+    """Start the next iteration, add it to the tally and return its time."""
     largest = total = slowest = slowest_dense = own = 0.0
+    prepared = True
     for group in range(q.head.shape[0]):
-        prompts[group] = 0
-        batch[:, group] = 0.0
-        if q.head[group] < 0:
+        late = _next_batch(q, rules, requests, batches, group)
+        if batches.prompts[group] == 0:
             continue
-        first[group] = q.head[group]
-        prompts[group], n, w = take(q, rules, requests, outcome, group, now)
-        batch[0, group], batch[1, group] = n, w
-        k = first[group]
-        for _ in range(prompts[group]):
-            outcome.kernel[k] += _alone(c, n, w)
-            k = q.follow[k]
+        prepared = prepared and not late
+        n, w = batches.n[group], batches.w[group]
+        begin(q, requests, outcome, batches, group, now, _alone(c, n, w) - (0.0 if late else c[STEP]))
         attention = c[A0] + c[A1] * n + c[A2] * w
         own += attention
         total += n
@@ -77,7 +95,8 @@ def _form(
     note_step(q, rules)
     moves = c[MOVE0] + c[MOVE1] * largest
     experts = max(c[FLOOR], c[EXPERT] * total)
-    time: float = c[STEP] + c[DENSE_LAYERS] * slowest_dense + c[MOE_LAYERS] * (slowest + moves + experts)
+    overhead = 0.0 if prepared and total > 0 else c[STEP]
+    time: float = overhead + c[DENSE_LAYERS] * slowest_dense + c[MOE_LAYERS] * (slowest + moves + experts)
     layers = c[DENSE_LAYERS] + c[MOE_LAYERS]
     tally[0] += time
     tally[1] += own * layers
@@ -89,21 +108,24 @@ def _form(
 
 
 @arrays_only
-def _finish(
-    q: Queues, requests: Requests, outcome: Outcome, batch: Floats, first: Ints, prompts: Ints, now: float
-) -> int:
+def _finish(q: Queues, outcome: Outcome, batches: Batches, now: float) -> int:
     """Account for the batches of an iteration that ended; return the requests that are complete."""
     finished = 0
     for group in range(q.head.shape[0]):
-        if prompts[group] > 0:
-            n, w = batch[0, group], batch[1, group]
-            finished += settle(q, requests, outcome, group, first[group], prompts[group], n, w, now)
+        if batches.prompts[group] > 0:
+            finished += settle(q, outcome, batches, group, group, now)
     return finished
 
 
 @njit(cache=True, nogil=True)
 def run_lockstep_queues(
-    c: Floats, q: Queues, rules: QueueRules, window: float, requests: Requests, outcome: Outcome
+    c: Floats,
+    q: Queues,
+    rules: QueueRules,
+    batches: Batches,
+    window: float,
+    requests: Requests,
+    outcome: Outcome,
 ) -> Floats:
     """Run a request sequence to its end.
 
@@ -116,6 +138,8 @@ def run_lockstep_queues(
         `asapmodel.systems.lockstep_iteration.coefficients`.
     q, rules
         Empty queues of all groups, and their rules.
+    batches : Batches
+        Two empty ones a group.
     window : float
         The idle engine's wait, seconds.
     requests, outcome
@@ -127,43 +151,47 @@ def run_lockstep_queues(
         See `asapmodel.systems.lockstep.TALLY`.
     """
     count = requests.arrival.shape[0]
-    groups = q.head.shape[0]
-    batch, tally = np.zeros((2, groups)), np.zeros(7)
-    first, prompts = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64)
+    tally = np.zeros(7)
     arrived = finished = 0
     now = -np.inf
     while finished < count:
         if arrived == finished and requests.arrival[arrived] > now:
             now = requests.arrival[arrived] + window
+            batches.prompts[:] = 0
         while arrived < count and requests.arrival[arrived] <= now:
             join(q, rules, requests, arrived)
             arrived += 1
-        now += _form(c, q, rules, requests, outcome, batch, first, prompts, now, tally)
+        now += _iterate(c, q, rules, requests, outcome, batches, now, tally)
         while not rules.at_start and arrived < count and requests.arrival[arrived] <= now:
             join(q, rules, requests, arrived)
             arrived += 1
-        finished += _finish(q, requests, outcome, batch, first, prompts, now)
+        finished += _finish(q, outcome, batches, now)
     return tally
 
 
 @njit(cache=True, nogil=True)
 def run_backlogged_queues(
-    c: Floats, q: Queues, rules: QueueRules, requests: Requests, outcome: Outcome, table: Floats
+    c: Floats,
+    q: Queues,
+    rules: QueueRules,
+    batches: Batches,
+    requests: Requests,
+    outcome: Outcome,
+    table: Floats,
 ) -> int:
     """Run iterations that find work in every group, from all requests dealt out in turn, until a group has none left.
 
     Returns the iterations; rows of `table` receive their time, tokens, work and finished requests.
     """
     groups = q.head.shape[0]
-    batch, tally = np.zeros((2, groups)), np.zeros(7)
-    first, prompts = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64)
+    tally = np.zeros(7)
     for k in range(requests.arrival.shape[0]):
         join(q, rules, requests, k)
     for i in range(table.shape[0]):
         if q.head.min() < 0:
             return i
-        table[i, 0] = _form(c, q, rules, requests, outcome, batch, first, prompts, 0.0, tally)
-        table[i, 1] = batch[0].sum()
-        table[i, 2] = batch[1].sum()
-        table[i, 3] = _finish(q, requests, outcome, batch, first, prompts, 0.0)
+        table[i, 0] = _iterate(c, q, rules, requests, outcome, batches, 0.0, tally)
+        table[i, 1] = batches.n[:groups].sum()
+        table[i, 2] = batches.w[:groups].sum()
+        table[i, 3] = _finish(q, outcome, batches, 0.0)
     return int(table.shape[0])

@@ -1,7 +1,8 @@
 """First-in first-out queues of prompts, one a group: routing on arrival, batches from the head, what a step leaves.
 
-A queue is a linked list over requests. A prompt is *waiting* until a step computes its first token and *running* from
-then to its end. Tokens and work are *outstanding* until the step that computes them ends.
+A queue is a linked list over requests. A prompt is *waiting* until a batch takes its first tokens and *running* from
+then to its end. Tokens and work are *outstanding* until the step that computes them ends. A batch is formed when its
+step starts or, with `schedule_ahead`, when the step before it starts.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,19 @@ from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.systems.batching import piece_work
 
-__all__ = ["QueueRules", "Queues", "join", "new_queues", "note_step", "queue_rules", "settle", "take"]
+__all__ = [
+    "Batches",
+    "QueueRules",
+    "Queues",
+    "begin",
+    "form",
+    "join",
+    "new_batches",
+    "new_queues",
+    "note_step",
+    "queue_rules",
+    "settle",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -41,8 +54,20 @@ class QueueRules(NamedTuple):
     min_tokens: int
     exclusive_tokens: int
     max_seqs: int
+    ahead: bool
     per_token: float
     per_token2: float
+
+
+class Batches(NamedTuple):
+    """Batches by slot: first request and its tokens that were there before, prompts, how many end, tokens, work."""
+
+    first: Ints
+    before: Ints
+    prompts: Ints
+    ending: Ints
+    n: Floats
+    w: Floats
 
 
 class Queues(NamedTuple):
@@ -78,6 +103,7 @@ def queue_rules(layout: Layout, policy: Policy, per_token: float, per_token2: fl
         min_tokens=policy.min_batch_tokens,
         exclusive_tokens=policy.exclusive_tokens,
         max_seqs=policy.max_seqs or _UNLIMITED,
+        ahead=policy.schedule_ahead,
         per_token=per_token,
         per_token2=per_token2,
     )
@@ -101,6 +127,12 @@ def new_queues(groups: int, requests: Requests) -> Queues:
         follow=np.full(len(requests.arrival), -1, dtype=np.int64),
         done=requests.cached.copy(),
     )
+
+
+def new_batches(slots: int) -> Batches:
+    """Return so many empty batches."""
+    first, before, prompts, ending = np.zeros((4, slots), dtype=np.int64)
+    return Batches(first, before, prompts, ending, np.zeros(slots), np.zeros(slots))
 
 
 @arrays_only
@@ -152,7 +184,7 @@ def join(q: Queues, rules: QueueRules, requests: Requests, k: int) -> int:
 
 @arrays_only
 def note_step(q: Queues, rules: QueueRules) -> None:
-    """Note the counts of requests as they stand now that a step has been formed."""
+    """Note the counts of requests as they stand now that a step has started."""
     if rules.routing != REQUESTS_OF_STEP:
         return
     groups = q.head.shape[0]
@@ -162,22 +194,18 @@ def note_step(q: Queues, rules: QueueRules) -> None:
 
 
 @arrays_only
-def take(
-    q: Queues, rules: QueueRules, requests: Requests, outcome: Outcome, group: int, now: float
-) -> tuple[int, float, float]:
-    """Take a batch from the head of a group's queue, which is not empty.
+def form(q: Queues, rules: QueueRules, requests: Requests, batches: Batches, slot: int, group: int) -> None:
+    """Form a batch at the head of a group's queue and write it down in a slot; an empty queue gives an empty batch.
 
-    Returns
-    -------
-    (prompts, n, w)
-        The batch is of so many prompts from the head on, with `n` tokens and work `w`. A prompt that was cut is the new
-        head.
+    A prompt that was cut is the new head. Prompts that have begun and not ended count towards `max_seqs`, those of a
+    step that still runs among them.
     """
-    prompts = 0
-    n = 0
+    prompts = ending = n = 0
     w = 0.0
     k = q.head[group]
-    while k >= 0 and prompts < rules.max_seqs:
+    batches.first[slot] = k
+    batches.before[slot] = q.done[k] if k >= 0 else 0
+    while k >= 0:
         tokens = requests.prompt[k] - q.done[k]
         exclusive = rules.batching == MIN_TOKENS and requests.prompt[k] > rules.exclusive_tokens
         if rules.batching == CHUNKS:
@@ -189,7 +217,8 @@ def take(
         ):
             break
         if q.done[k] == requests.cached[k]:
-            outcome.start[k] = now
+            if q.running[group] >= rules.max_seqs:
+                break
             q.waiting[group] -= 1
             q.running[group] += 1
         w += piece_work(float(tokens), float(q.done[k]))
@@ -198,34 +227,36 @@ def take(
         q.done[k] += tokens
         if q.done[k] < requests.prompt[k]:
             break
+        ending += 1
         k = q.follow[k]
         if exclusive:
             break
     q.head[group] = k
-    return prompts, float(n), w
+    batches.prompts[slot], batches.ending[slot] = prompts, ending
+    batches.n[slot], batches.w[slot] = float(n), w
 
 
 @arrays_only
-def settle(
-    q: Queues,
-    requests: Requests,
-    outcome: Outcome,
-    group: int,
-    first: int,
-    prompts: int,
-    n: float,
-    w: float,
-    now: float,
-) -> int:
-    """Account for a batch that ended, `prompts` requests from `first` on; return those that are complete."""
-    q.tokens[group] -= n
-    q.work[group] -= w
-    complete = 0
-    k = first
-    for _ in range(prompts):
-        if q.done[k] == requests.prompt[k]:
-            outcome.end[k] = now
-            q.running[group] -= 1
-            complete += 1
+def begin(
+    q: Queues, requests: Requests, outcome: Outcome, batches: Batches, slot: int, now: float, kernel: float
+) -> None:
+    """Start the step of a batch: note the start of prompts whose first tokens it has, add to all their own time."""
+    k = batches.first[slot]
+    for i in range(batches.prompts[slot]):
+        if i > 0 or batches.before[slot] == requests.cached[k]:
+            outcome.start[k] = now
+        outcome.kernel[k] += kernel
         k = q.follow[k]
-    return complete
+
+
+@arrays_only
+def settle(q: Queues, outcome: Outcome, batches: Batches, slot: int, group: int, now: float) -> int:
+    """Account for a batch whose step has ended; return the requests that are complete."""
+    q.tokens[group] -= batches.n[slot]
+    q.work[group] -= batches.w[slot]
+    q.running[group] -= batches.ending[slot]
+    k = batches.first[slot]
+    for _ in range(batches.ending[slot]):
+        outcome.end[k] = now
+        k = q.follow[k]
+    return int(batches.ending[slot])

@@ -12,7 +12,7 @@ from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.engines.graph import run
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import make_requests, new_outcome
-from asapmodel.systems.queues import join, new_queues, note_step, queue_rules, settle, take
+from asapmodel.systems.queues import begin, form, join, new_batches, new_queues, note_step, queue_rules, settle
 from tests.strategies import Case, cases, queue_cases
 
 
@@ -71,7 +71,7 @@ def test_first_in_first_out_in_a_group(case: Case, data: st.DataObject) -> None:
 def test_a_group_with_a_queue_never_rests(case: Case) -> None:
     """One prompt a step: each starts when it arrives, or when the one before it in its group ends."""
     policy = replace(case.policy, routing="round_robin", counts="exact", batching="prompts", max_batch_tokens=1)
-    policy = replace(policy, chunk_tokens=0, max_seqs=0, micro_batches="none")
+    policy = replace(policy, chunk_tokens=0, max_seqs=0, micro_batches="none", schedule_ahead=False)
     out = run(case.layout, policy, case.costs, case.requests).outcome
     for group in range(case.layout.D):
         arrival, start, end = (x[group :: case.layout.D] for x in (case.requests.arrival, out.start, out.end))
@@ -95,9 +95,9 @@ def test_routing_by_iteration_without_a_limit_is_the_synchronous_system(case: Ca
 @given(queue_cases(), st.integers(0, 2**32 - 1))
 def test_queues_against_lists(case: Case, seed: int) -> None:
     """Joins and batches in any order: the groups' queues are lists, and budget and limit are never exceeded."""
-    policy, requests, rng = case.policy, case.requests, np.random.default_rng(seed)
+    policy, requests, rng = replace(case.policy, schedule_ahead=False), case.requests, np.random.default_rng(seed)
     rules = queue_rules(case.layout, policy, 1e-7, 1e-12)
-    q, outcome = new_queues(case.layout.D, requests), new_outcome(len(requests.arrival))
+    q, outcome, batches = new_queues(case.layout.D, requests), new_outcome(len(requests.arrival)), new_batches(1)
     lists: list[list[int]] = [[] for _ in range(case.layout.D)]
     left = requests.prompt - requests.cached
     joined = served = 0
@@ -111,8 +111,10 @@ def test_queues_against_lists(case: Case, seed: int) -> None:
         if not lists[group]:
             continue
         begun = {k: int(q.done[k]) for k in lists[group]}
-        prompts, n, w = take(q, rules, requests, outcome, group, 1.0)
+        form(q, rules, requests, batches, 0, group)
+        begin(q, requests, outcome, batches, 0, 1.0, 0.5)
         note_step(q, rules)
+        prompts, n, w = batches.prompts[0], batches.n[0], batches.w[0]
         taken = lists[group][:prompts]
         got = [int(q.done[k]) - begun[k] for k in taken]
         assert sum(got) == n
@@ -124,7 +126,7 @@ def test_queues_against_lists(case: Case, seed: int) -> None:
         else:
             assert got[-1] == requests.prompt[taken[-1]] - begun[taken[-1]]
             assert n <= policy.max_batch_tokens or prompts == 1
-        complete = settle(q, requests, outcome, group, taken[0], prompts, n, w, 2.0)
+        complete = settle(q, outcome, batches, 0, group, 2.0)
         ended = [k for k in taken if q.done[k] == requests.prompt[k]]
         assert complete == len(ended)
         lists[group] = [k for k in lists[group] if k not in ended]
@@ -153,6 +155,46 @@ def test_counts_of_the_last_step_send_what_arrives_in_it_to_one_group() -> None:
     assert (out.end - requests.arrival).mean() > 1.2 * (exact.end - requests.arrival).mean()
 
 
+AHEAD = Policy(
+    routing="round_robin", chunk_tokens=100, batch_window=0.0, micro_batches="none", schedule_ahead=True, max_seqs=2
+)
+NOTHING = Affine(0.0, 0.0)
+UNIT = LayerCosts(  # a second for every 100 tokens, half a second of overhead
+    Quadratic(0.0, 0.01, 0.0), NOTHING, NOTHING, Plateau(0.0, 0.0), NOTHING, NOTHING, layers=1, step_overhead=0.5
+)
+
+
+def ends(kind: str, groups: int, arrival: list[float], prompt: list[int], max_seqs: int = 2) -> list[float]:
+    layout = Layout(kind, groups, 1, groups)  # type: ignore[arg-type]
+    policy = replace(AHEAD, max_seqs=max_seqs)
+    out = run(layout, policy, UNIT, make_requests(np.array(arrival), np.array(prompt))).outcome
+    return [round(float(x), 9) for x in out.end]
+
+
+def test_a_group_in_lockstep_sits_out_after_a_step_that_found_its_queue_empty() -> None:
+    """Group 0 runs 0 to 1.5, 1 to the next step; what comes to 0 meanwhile waits for an empty step of its own."""
+    # Prompt 2 goes to group 0 at 1.0: that runs prompt 0 until 1.5 and sits out the step of prompt 1, 1.5 to 3.0.
+    assert ends("sync", 2, [0.0, 0.5, 1.0], [100, 100, 100]) == [1.5, 3.0, 4.5]
+    # Alone, an iteration in which all sit out takes its overhead.
+    assert ends("sync", 1, [0.0, 1.0], [100, 100]) == [1.5, 3.5]
+    # An idle engine starts afresh.
+    assert ends("sync", 1, [0.0, 1.6], [100, 100]) == [1.5, 3.1]
+
+
+def test_a_batch_formed_ahead_has_no_overhead_and_is_closed() -> None:
+    """250 tokens in steps of 100, 100, 50, the later two prepared; the last was closed when the second began."""
+    for kind in ("sync", "asap"):
+        assert ends(kind, 1, [0.0, 1.6, 1.7], [250, 30, 30], 0) == [3.0, 3.6, 3.6]
+        assert ends(kind, 1, [0.0, 1.4, 1.7], [250, 30, 30], 0) == [3.3, 3.3, 3.6]
+    # Free execution never sits out: the queue was empty at 0.0, so the next batch is formed at 1.5.
+    assert ends("asap", 1, [0.0, 1.0], [100, 100]) == [1.5, 3.0]
+
+
+def test_prompts_of_the_running_step_count_towards_the_limit_of_the_next() -> None:
+    """At 1.1 two prompts start, `max_seqs` of 2; the third is not in the batch formed then and waits for two steps."""
+    assert ends("sync", 1, [0.0, 0.1, 0.1, 0.1], [10, 10, 10, 10]) == [0.6, 1.8, 1.8, 2.9]
+
+
 ASYNC = Policy(routing="round_robin", chunk_tokens=8192, micro_batches="split")
 
 
@@ -163,6 +205,8 @@ ASYNC = Policy(routing="round_robin", chunk_tokens=8192, micro_batches="split")
         ("asap", {"routing": "iteration"}, "policy.routing: is 'iteration', but the asynchronous system has no"),
         ("asap", {"micro_batches": "pair"}, "policy.micro_batches: is 'pair', but the two chunks of a group"),
         ("asap", {"counts": "step"}, "policy.counts: is 'step', but no requests are counted; give routing = 'few"),
+        ("asap", {"chunk_tokens": 0, "schedule_ahead": True}, "policy.schedule_ahead: is true, but batches are formed"),
+        ("asap", {"routing": "auto", "schedule_ahead": True}, "policy.schedule_ahead: is true, but batches are formed"),
         ("asap", {"batching": "prompts"}, "policy.chunk_tokens: is 8192, but batching = 'prompts'; leave one"),
         ("asap", {"chunk_tokens": 0, "max_seqs": 8}, "policy.max_seqs: is 8, but prompts are not cut"),
         ("asap", {"chunk_tokens": 0, "batching": "chunks"}, "policy.chunk_tokens: is 0, but batching = 'chunks'"),

@@ -62,7 +62,9 @@ def test_the_policies_are_those_of_the_measured_systems() -> None:
     free, lockstep = (am.Scenario.load(name) for name in ("afd-async", "afd-sync"))
     assert (free.layout.devices, lockstep.layout.devices) == (32, 32)
     assert (free.policy.routing, free.policy.micro, free.policy.chunk_tokens) == ("round_robin", "split", 65536)
-    assert (lockstep.policy.routing, lockstep.policy.counts, lockstep.policy.max_seqs) == ("fewest_requests", "step", 8)
+    shared = lockstep.policy
+    assert (shared.routing, shared.counts, shared.max_seqs) == ("fewest_requests", "exact", 8)
+    assert (free.policy.schedule_ahead, lockstep.policy.schedule_ahead) == (False, True)
 
 
 @pytest.mark.parametrize("name", ["afd-async", "afd-sync"])

@@ -147,3 +147,24 @@ def test_copies_of_experts_are_a_layout_key() -> None:
     designs = designs_of(Space.parse(text))
     assert [one.system.replication for one in scenarios(designs)] == [1, 2]
     assert [one.reason for one in designs.left_out] == ["memory of a device"]
+
+
+def test_precision_and_device_vary_together() -> None:
+    text = """
+scenario = "paper-asap"
+[vary]
+precision = ["int8", "fp8", "bf16", "w8a16"]
+cluster.device = ["ascend-910c-die", "h200"]
+"""
+    space = Space.parse(text)
+    designs = designs_of(space)
+    points = points_table(space, designs)
+    pairs = list(zip(points["cluster.device"], points["precision"], strict=True))
+    on_die = [("ascend-910c-die", one) for one in ("int8", "w8a16")]
+    assert pairs == on_die + [("h200", one) for one in ("int8", "fp8", "bf16", "w8a16")]
+    reasons = {one.reason: (one.points, one.example) for one in designs.left_out}
+    assert reasons["no peak of the device at the precision"][0] == 1
+    assert "is 'fp8', but ascend-910c-die has no FP8 peak" in reasons["no peak of the device at the precision"][1]
+    assert reasons["memory of an expert device"][0] == 1  # 17 experts of 88 MB in 58 layers are 87 GB
+    times = {pair: layer_costs(one).costs.moe.per_token for pair, one in zip(pairs, scenarios(designs), strict=True)}
+    assert times["h200", "bf16"] > 1.5 * times["h200", "fp8"] == 1.5 * times["h200", "int8"]

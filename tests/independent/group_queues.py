@@ -37,6 +37,7 @@ class QueuePolicy(Policy):
     counts: str = "exact"  # | "step"
     batching: str = "chunks"  # | "prompts" | "min_tokens"
     max_seqs: int = 0  # 0: no limit
+    schedule_ahead: bool = False
     micro_batches: str = "none"  # | "pair" | "split"
 
 
@@ -64,6 +65,7 @@ class Step:
     group: int
     pieces: list[Piece]
     parts: int = 1
+    prepared: bool = False  # formed when the step before started: no overhead
 
 
 class Member(Batch):
@@ -97,12 +99,16 @@ class Router:
         self.policy, self.costs = policy, costs
         self.unfinished: list[list[Prompt]] = [[] for _ in range(policy.D)]
         self.computed: dict[int, int] = {}  # of a prompt, by id: tokens there when the last step with it ended
+        self.begun: set[int] = set()  # prompts, by id, of which a batch has taken tokens
         self.turn = 0
         self.noted = [0] * policy.D
 
     def requests(self, group: int) -> int:
-        begun = [prompt for prompt in self.unfinished[group] if prompt.start == prompt.start]
-        return 4 * (len(self.unfinished[group]) - len(begun)) + len(begun)
+        running = self.running(group)
+        return 4 * (len(self.unfinished[group]) - running) + running
+
+    def running(self, group: int) -> int:
+        return sum(id(prompt) in self.begun for prompt in self.unfinished[group])
 
     def load(self, group: int) -> float:
         mine = self.unfinished[group]
@@ -145,23 +151,27 @@ class Router:
                 self.unfinished[step.group].remove(piece.prompt)
 
 
-def form(policy: QueuePolicy, queue: deque[Prompt], now: float) -> list[Piece]:
+def form(policy: QueuePolicy, queue: deque[Prompt], router: Router, group: int) -> list[Piece]:
     """Take a batch from the head of a queue."""
     pieces: list[Piece] = []
+    running = router.running(group)
     while queue:
         prompt, total = queue[0], sum(piece.n for piece in pieces)
         tokens = prompt.tokens
         exclusive = policy.batching == "min_tokens" and prompt.length > policy.exclusive_tokens
         if policy.batching == "chunks":
             tokens = min(tokens, policy.chunk_tokens - total)
-            if tokens == 0 or (policy.max_seqs and len(pieces) == policy.max_seqs):
+            if tokens == 0:
+                break
+            if policy.max_seqs and id(prompt) not in router.begun and running == policy.max_seqs:
                 break
         elif pieces:
             full = policy.batching == "min_tokens" and total >= policy.min_batch_tokens
             if full or exclusive or total + tokens > policy.max_batch_tokens:
                 break
-        if prompt.start != prompt.start:
-            prompt.start = now
+        if id(prompt) not in router.begun:
+            router.begun.add(id(prompt))
+            running += 1
         pieces.append(Piece(prompt, prompt.done, prompt.done + tokens))
         prompt.done += tokens
         if prompt.tokens > 0:
@@ -170,6 +180,12 @@ def form(policy: QueuePolicy, queue: deque[Prompt], now: float) -> list[Piece]:
         if exclusive:
             break
     return pieces
+
+
+def note_start(pieces: list[Piece], now: float) -> None:
+    for piece in pieces:
+        if piece.prompt.start != piece.prompt.start:
+            piece.prompt.start = now
 
 
 class LockstepQueues(Lockstep):
@@ -181,6 +197,7 @@ class LockstepQueues(Lockstep):
         super().__init__(policy, costs, prompts)
         self.how = policy
         self.router = Router(policy, costs)
+        self.ahead: dict[int, list[Piece]] = {}  # by group that took part in the last iteration: its next batch
 
     def arrive(self, prompt: Prompt, now: float) -> None:
         self.queues[self.router.choose(prompt)].append(prompt)
@@ -190,22 +207,33 @@ class LockstepQueues(Lockstep):
 
     def begin(self, now: float) -> None:
         self.state = "running"
-        steps = [Step(group, form(self.how, queue, now)) for group, queue in enumerate(self.queues)]
-        steps = [step for step in steps if step.pieces]
+        steps, ahead = [], {}
+        for group, queue in enumerate(self.queues):
+            pieces = self.ahead[group] if group in self.ahead else form(self.how, queue, self.router, group)
+            if pieces:
+                steps.append(Step(group, pieces, prepared=group in self.ahead))
+                note_start(pieces, now)
+                if self.how.schedule_ahead:
+                    ahead[group] = form(self.how, queue, self.router, group)
+        self.ahead = ahead
         self.router.step_formed()
         for step in steps:
+            saved = self.costs.step_overhead if step.prepared else 0.0
             for piece in step.pieces:
-                piece.prompt.kernel += self.duration([sizes(step.pieces)])
+                piece.prompt.kernel += self.duration([sizes(step.pieces)]) - saved
         time = self.duration([sizes(step.pieces) for step in steps])
+        if steps and all(step.prepared for step in steps):
+            time -= self.costs.step_overhead
         self.add(now + time, TASK_END, partial(self.end_of, steps))
 
     def end_of(self, steps: list[Step], now: float) -> None:
         for step in steps:
             self.router.step_ended(step, now)
-        if any(self.queues):
+        if any(self.router.unfinished):
             self.begin(now)
         else:
             self.state = "idle"
+            self.ahead.clear()
 
 
 class FreeQueues(Free):
@@ -219,6 +247,7 @@ class FreeQueues(Free):
         self.router = Router(policy, costs)
         self.queues: list[deque[Prompt]] = [deque() for _ in range(policy.D)]
         self.steps: list[list[Step]] = [[] for _ in range(policy.D)]
+        self.ahead: list[list[Piece]] = [[] for _ in range(policy.D)]
         self.fresh: list[Step] = []  # formed at the latest event
 
     def arrive(self, prompt: Prompt, now: float) -> None:
@@ -228,8 +257,13 @@ class FreeQueues(Free):
     def schedule(self, now: float) -> None:
         for group in range(self.policy.D):
             while self.may_form(group, now):
-                step = Step(group, form(self.how, self.queues[group], now))
+                prepared = bool(self.ahead[group])
+                pieces = self.ahead[group] or form(self.how, self.queues[group], self.router, group)
+                step = Step(group, pieces, prepared=prepared)
                 self.steps[group].append(step)
+                note_start(pieces, now)
+                if self.how.schedule_ahead:
+                    self.ahead[group] = form(self.how, self.queues[group], self.router, group)
                 self.router.step_formed()
                 alone = self.alone(step)
                 for piece in step.pieces:
@@ -238,8 +272,10 @@ class FreeQueues(Free):
 
     def may_form(self, group: int, now: float) -> bool:
         queue, steps = self.queues[group], self.steps[group]
-        if not queue or not steps:
-            return bool(queue)
+        if not steps:
+            return bool(queue or self.ahead[group])
+        if not queue:
+            return False
         if self.how.micro_batches != "pair" or len(steps) == 2:
             return False
         if self.how.pairing == "locked" and steps[0] not in self.fresh:
@@ -251,7 +287,7 @@ class FreeQueues(Free):
     def start(self, step: Step, now: float) -> None:
         self.fresh.append(step)
         n, w = sizes(step.pieces)
-        tasks = self.tasks(n, w)
+        tasks = [task for task in self.tasks(n, w) if task[1] != OVERHEAD or not step.prepared]
         before = [task for task in tasks if task[0] < self.costs.dense_layers or task[1] == OVERHEAD]
         layers = self.costs.layers - self.costs.dense_layers
         if self.how.micro_batches != "split" or n < 2 or layers == 0:
@@ -290,7 +326,8 @@ class FreeQueues(Free):
     def alone(self, step: Step) -> float:
         """Time of a step in a system that has nothing else to do."""
         lone = LoneStep(replace(self.how, D=1), self.costs, [])
-        only = Step(0, [Piece(replace(p.prompt), p.begin, p.end) for p in step.pieces])
+        pieces = [Piece(replace(p.prompt), p.begin, p.end) for p in step.pieces]
+        only = Step(0, pieces, prepared=step.prepared)
         lone.steps[0].append(only)
         for piece in only.pieces:
             lone.router.unfinished[0].append(piece.prompt)

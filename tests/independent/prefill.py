@@ -229,11 +229,11 @@ class Lockstep(Engine):
     def duration(self, sizes: list[tuple[int, int]]) -> float:
         """Time of an iteration in which groups have batches of these sizes."""
         costs = self.costs
-        largest = max(n for n, _ in sizes)
+        largest = max((n for n, _ in sizes), default=0)
         total = sum(n for n, _ in sizes)
-        dense = max(costs.dense_layer_time(n, w) for n, w in sizes)
+        dense = max((costs.dense_layer_time(n, w) for n, w in sizes), default=0.0)
         layer = (
-            max(costs.attention_time(n, w) for n, w in sizes)
+            max((costs.attention_time(n, w) for n, w in sizes), default=0.0)
             + sum(costs.dispatch(largest))
             + costs.moe_time(total, 0.0)
             + sum(costs.combine(largest))

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from asapmodel import catalog
 from asapmodel.models import attention
 from asapmodel.models.evaluation import bind, evaluate, paper_deployment
 from asapmodel.models.flops import attended, flops, pairs, topk_operations
-from asapmodel.models.parameters import Split
+from asapmodel.models.parameters import Architecture, Split
 from asapmodel.models.reduction import fit_quadratic
 from asapmodel.models.symbols import symbols
 
@@ -23,6 +24,8 @@ MODULES = (
     "symbols",
     "evaluation",
     "flops",
+    "grouped_query",
+    "precision",
     "reduction",
     "attention",
     "imbalance",
@@ -56,9 +59,25 @@ def test_defaults_are_the_published_architecture() -> None:
     with ARCHITECTURES.open() as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         row = next(x for x in rows if x["model"] == "DeepSeek-V3.2")
+    grouped = ("kv_heads", "head_dim", "window", "windowed_layers")
     for field in ARCHITECTURE.__dataclass_fields__:
         column = "first_dense_layers" if field == "dense_layers" else field
-        assert getattr(ARCHITECTURE, field) == int(row[column]), field
+        assert getattr(ARCHITECTURE, field) == (0 if field in grouped else int(row[column])), field
+
+
+def test_catalogue_models_are_those_of_the_table() -> None:
+    with ARCHITECTURES.open() as file:
+        rows = {x["model"].lower(): x for x in csv.DictReader(line for line in file if not line.startswith("#"))}
+    other = {"kimi-k2": "kimi-k2-instruct", "mixtral-8x22b": "mixtral-8x22b-v0.1"}
+    assert {other.get(name, name) for name in catalog.names("models")} == rows.keys() - {"step-3"}
+    columns = {"dense_layers": "first_dense_layers", "window": "sliding_window"}
+    for name in catalog.names("models"):
+        model, row = catalog.load_architecture(name).value, rows[other.get(name, name)]
+        for field in Architecture.__dataclass_fields__:
+            shown = row.get(columns.get(field, field), "")
+            if field in ("windowed_layers",) or (field in ("kv_heads", "head_dim") and not model.grouped):
+                continue
+            assert getattr(model, field) == (int(shown) if shown else 0), (name, field)
 
 
 def test_flop_counts_are_those_of_section_2() -> None:

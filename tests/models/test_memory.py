@@ -13,7 +13,7 @@ ARCHITECTURE, DEVICE, _, SPLIT = GIVEN
 
 
 def bytes_of(expressions: Mapping[str, sympy.Expr], split: Split = SPLIT, **variables: float) -> dict[str, float]:
-    return {name: float(evaluate(x, ARCHITECTURE, split, **variables)) for name, x in expressions.items()}
+    return {name: float(evaluate(x, ARCHITECTURE, DEVICE, split, **variables)) for name, x in expressions.items()}
 
 
 def test_table_2_to_the_byte() -> None:

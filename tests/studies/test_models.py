@@ -22,7 +22,8 @@ def sparse() -> Model:
 
 
 def test_cases_are_the_catalogue_and_the_variants() -> None:
-    assert set(cases()) == set(catalog.names("models")) | set(variants())
+    small = {"mixtral-8x22b"}  # fewer experts than devices
+    assert set(cases()) == set(catalog.names("models")) - small | set(variants())
     for changes in variants().values():
         with_model("paper-asap", changes)
     few, many = (variants()[name] for name in variants() if "as wide," in name)
@@ -34,9 +35,10 @@ def test_cases_are_the_catalogue_and_the_variants() -> None:
 def test_bytes_go_with_the_hidden_size() -> None:
     home = layer_costs(Scenario.load("paper-asap")).costs
     other = with_model("paper-asap", {"model.use": "glm-5"})
-    hidden, copies = other.architecture.value.hidden, other.architecture.value.experts_per_token
-    scale = hidden * copies / (7168 * 8)
-    assert layer_costs(other).costs.dispatch_send.per_token == pytest.approx(scale * home.dispatch_send.per_token)
+    costs, copies = layer_costs(other).costs, other.architecture.value.experts_per_token / 8
+    # 6144 values and a scale in 13 x 512 bytes
+    assert costs.dispatch_send.per_token == pytest.approx(copies * 6656 / 7680 * home.dispatch_send.per_token)
+    assert costs.combine_send.per_token == pytest.approx(copies * 6144 / 7168 * home.combine_send.per_token)
     assert with_model("paper-asap", {}).profile.value == Scenario.load("paper-asap").profile.value
 
 
