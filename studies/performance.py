@@ -1,6 +1,7 @@
 """How fast is it? Measures the graph engine and the command line on this machine; writes `docs/performance.md`.
 
-Run as ``python -m asapmodel.studies.performance [--large]``, some minutes on a quiet machine. Times are medians;
+Run as ``python -m asapmodel.studies.performance [--large]``, some minutes on a quiet machine; what is measured is
+printed as it comes. Times are medians;
 processes and explorations are timed from outside, engines by CPU time of one thread, so that other load on the machine
 matters little.
 """
@@ -22,7 +23,7 @@ import numpy as np
 
 from asapmodel.scenario import Scenario
 from asapmodel.studies.pages import markdown_table, plain
-from asapmodel.studies.performance_explore import exploration_table
+from asapmodel.studies.performance_explore import error_table, exploration_table
 from asapmodel.systems.arrays import make_requests
 from asapmodel.verbs.blame import blame
 from asapmodel.verbs.capacity import capacity
@@ -127,7 +128,10 @@ def questions() -> str:
         "tune paper-asap": (lambda: tune(scenario), 1),
         "plan three-classes": (lambda: plan("three-classes"), 1),
     }
-    rows = [[name, plain(_wall(call, rounds))] for name, (call, rounds) in calls.items()]
+    rows = []
+    for name, (call, rounds) in calls.items():
+        rows.append([name, plain(_wall(call, rounds))])
+        print("question:", *rows[-1], sep="  ", flush=True)
     return markdown_table(["question", "wall s"], rows, (1,))
 
 
@@ -147,6 +151,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         engine_speed("paper-chunked at 10 requests/s, 300 s", prepare(Scenario.load("paper-chunked")), 10.0),
     ]
     long, peak = million()
+    for speed in [*speeds, long]:
+        print("engine:", *speed.row(), sep="  ", flush=True)
     engine = markdown_table(
         ["run", "requests", "task completions", "CPU s", "million tasks/s", "us per request"],
         [speed.row() for speed in [*speeds, long]],
@@ -169,6 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, arguments in commands.items():
         wall, cpu = process_seconds(arguments)
         rows.append([f"`{name}`", plain(wall), plain(cpu)])
+        print("command:", *rows[-1], sep="  ", flush=True)
     text = TEMPLATE.format(
         machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
         f"NumPy {version('numpy')}, numba {version('numba')}",
@@ -177,6 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         peak=plain(peak / 1e9),
         questions=questions(),
         exploration=exploration_table(given.large),
+        errors=error_table(),
     )
     folder.mkdir(exist_ok=True)
     (folder / "performance.md").write_text(text, encoding="utf-8")
@@ -218,14 +226,34 @@ Target: `explain paper-asap` under 1 s; a day of demand with three classes plann
 ## Exploration
 
 Whole explorations of both systems on up to 64 devices (layouts x policies), from nothing, with the start of the worker
-processes; every feasible point is screened, the front settled with the full effort.
+processes. Every feasible point is screened roughly; what could be in the front by the margins of the effort is looked
+at again, and in full what then still could.
 
 {exploration}
 
-Target: 10,000 points in under 60 s on 2 cores, 100,000 in under 480 s. Of published tools, per evaluated point on one
-machine of the same kind: 1.1 ms for closed forms without arrivals (light-llm-simulator, InferSim), 9.6 ms warm
-(aiconfigurator, one mean TTFT by a constant factor), 8.7 s (msmodeling); none has a distribution of TTFT or searches
-asynchronous systems.
+Target: 10,000 points in under 60 s on 2 cores, 100,000 in under 480 s. Workers on a machine with other load, or on two
+threads of one core, take more CPU time for the same work.
+
+What screening says against the full effort on random points of the space of 10,000: smallest, median and largest
+relative error. *Margins*: by what factors a rate near the stability limit may be higher, and a TTFT lower, in full.
+
+{errors}
+
+Where the TTFT hardly rises with the load, the rate at which it meets an objective is uncertain: there the SLO
+throughput of a rough row may be far off, and its upper bound (`slo_throughput_most_rps`) is what counts.
+
+Of published tools, per evaluated point on one machine of the same kind:
+
+| tool | ms a point | what a point is |
+| --- | --: | --- |
+| light-llm-simulator | 1.1 | closed form of decode steps, no arrivals |
+| InferSim | 1.1 | closed form of one step, no arrivals |
+| aiconfigurator 0.12, look-ups memoised | 9.6 | one mean TTFT, queueing as a constant factor |
+| GenZ 0.0.16 | 75 | roofline of one step |
+| aiconfigurator 0.12, as it is | 619 | the same |
+| msmodeling | 8,700 | one forward pass, operator by operator |
+
+None has a distribution of TTFT, or searches asynchronous systems.
 """
 
 if __name__ == "__main__":

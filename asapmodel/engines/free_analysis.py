@@ -10,7 +10,7 @@ No random numbers. An approximation; measured errors are in `docs/engines.md`, t
 `docs/background/asynchronous.md`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.free_backlog import FreeBacklog, backlog_of, reduced
 from asapmodel.engines.free_walk import free_node, lone_node, resources
-from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
+from asapmodel.engines.walk_analysis import Saturated, WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
 __all__ = ["FreeAnalysis", "analyse_free"]
@@ -52,18 +52,31 @@ def analyse_free(problem: Problem, walk: int = 0, effort: Effort = FULL) -> "Fre
 class FreeAnalysis(WalkAnalysis):
     """An asynchronous system with everything that does not depend on the rate; see `Analysis`."""
 
+    known: FreeBacklog | None = None
+
     @cached_property
     def _reduced(self) -> Problem:
         return reduced(self.problem, self.effort)
 
     @cached_property
     def _backlog(self) -> FreeBacklog:
-        return backlog_of(self._reduced, self.effort, self.walk)
+        return self.known or backlog_of(self._reduced, self.effort, self.walk)
 
     @property
     def saturation_rps(self) -> float:
         """Stability limit, requests/s."""
         return self._backlog.saturation
+
+    @property
+    def saturated(self) -> Saturated:
+        """The system under a backlog."""
+        slots = self.problem.layout.D * self.problem.policy.slots
+        return Saturated(self._backlog.saturation, self._backlog.work, slots * self._backlog.prompts)
+
+    def with_window(self, window: float) -> "FreeAnalysis":
+        """The same system with another `batch_window`, seconds; prompts of a backlog do not wait for it."""
+        policy = replace(self.problem.policy, batch_window=window)
+        return replace(self, problem=replace(self.problem, policy=policy), known=self._backlog)
 
     @cached_property
     def _lone(self) -> tuple[Node, Floats]:
@@ -80,8 +93,7 @@ class FreeAnalysis(WalkAnalysis):
 
     def node(self, load: float) -> Node:
         """Answer at a load, by a walk of the length of the effort's nearest one."""
-        _, count = min(self.effort.walks, key=lambda one: abs(one[0] - load))
-        return free_node(self._reduced, self._backlog, self._lone[1], load, count, self.effort.step, self.walk)
+        return free_node(self._reduced, self._backlog, self._lone[1], load, self.effort, self.walk)
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         return dict(zip(resources(self.problem), np.minimum(rate * node.busy, 1.0).tolist(), strict=True)), 0.0

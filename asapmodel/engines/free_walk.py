@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
+from asapmodel.engines.effort import Effort
 from asapmodel.engines.free_backlog import FreeBacklog, run_rows
 from asapmodel.engines.graph import exposed_host_dispatch
 from asapmodel.engines.walk_nodes import Node, node_of
@@ -23,8 +24,7 @@ __all__ = ["free_node", "lone_node", "resources"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_SKIP, _DROP, _STRIDE = 200, 50, 2
-_FEW_PROMPTS, _MOST_LONGER = 1.5, 8.0
+_FEW_PROMPTS = 1.5  # in a batch
 
 
 def resources(problem: Problem) -> tuple[str, ...]:
@@ -99,9 +99,7 @@ def _busy_alone(problem: Problem, n: Floats, w: Floats) -> Floats:
     return busy
 
 
-def free_node(
-    problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, count: int, step: int, walk: int
-) -> Node:
+def free_node(problem: Problem, backlog: FreeBacklog, alone: Floats, load: float, effort: Effort, walk: int) -> Node:
     """Stationary answer at one load.
 
     Parameters
@@ -114,22 +112,22 @@ def free_node(
         TTFT of each prompt alone, seconds.
     load : float
         Between 0 and 1, relative to saturation.
-    count : int
-        Prompts of the walk where batches hold few; in proportion more where they hold many.
-    step : int
-        Unit of that number.
+    effort : Effort
+        Its nearest walk says how many prompts there are where batches hold few; in proportion more where they hold
+        many.
     walk : int
         Which of many walks.
     """
     limit, work, prompts = backlog
-    longer = min(max(1.0 + load * (prompts / _FEW_PROMPTS - 1.0), 1.0), _MOST_LONGER)  # as many batches, not prompts
-    count = step * round(longer * count / step)
+    longer = min(max(1.0 + load * (prompts / _FEW_PROMPTS - 1.0), 1.0), effort.longest)  # as many batches, not prompts
+    _, count = min(effort.walks, key=lambda one: abs(one[0] - load))
+    count = effort.step * round(longer * count / effort.step)
     path = path_of(problem, limit, load, count, walk)
     done = run_rows(problem, path.arrival, path.rows)
-    kept = slice(int(longer * _SKIP), count - _DROP, _STRIDE)
+    kept = slice(int(longer * effort.skip), count - effort.drop, effort.stride)
     stay = done.outcome.end - done.outcome.start
     scale = max(float(stay.mean()) * limit, 1.0)  # prompts that arrive during a stay: whom a prompt meets
-    ttft, mean = corrected(problem, path, limit, work, done.outcome.end, scale, kept)
+    ttft, mean = corrected(problem, path, limit, work, done.outcome.end, scale, kept, effort.lattice)
     walked = _Walked(
         path.rows[kept],
         ttft,

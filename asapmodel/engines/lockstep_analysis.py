@@ -11,7 +11,7 @@ In three steps, each in a module of its own, none with random numbers:
 An approximation: measured errors are in `docs/engines.md`, derivation and limits in `docs/background/synchronous.md`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.lockstep_backlog import Backlog, under_backlog
 from asapmodel.engines.lockstep_walk import UTILISATION, lone_prompts, node_at, node_loads
-from asapmodel.engines.walk_analysis import WalkAnalysis, enough_rows
+from asapmodel.engines.walk_analysis import Saturated, WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
 __all__ = ["LockstepAnalysis", "analyse_lockstep"]
@@ -56,14 +56,28 @@ class LockstepAnalysis(WalkAnalysis):
     The stability limit takes about 2 ms, the nodes 10 to 30, both on first use.
     """
 
+    known: Backlog | None = None
+
     @cached_property
     def _backlog(self) -> Backlog:
-        return under_backlog(self.problem, self.effort)
+        return self.known or under_backlog(self.problem, self.effort)
 
     @property
     def saturation_rps(self) -> float:
         """Stability limit, requests/s."""
         return self._backlog.saturation
+
+    @property
+    def saturated(self) -> Saturated:
+        """The system under a backlog."""
+        policy, (tokens, share) = self.problem.policy, self._classes
+        batch = (policy.chunk_tokens or policy.max_batch_tokens) / float(tokens @ share)
+        return Saturated(*self._backlog, self.problem.layout.D * batch)
+
+    def with_window(self, window: float) -> "LockstepAnalysis":
+        """The same system with another `batch_window`, seconds; prompts of a backlog do not wait for it."""
+        policy = replace(self.problem.policy, batch_window=window)
+        return replace(self, problem=replace(self.problem, policy=policy), known=self._backlog)
 
     @cached_property
     def _lone(self) -> tuple[Node, Floats]:
@@ -86,7 +100,7 @@ class LockstepAnalysis(WalkAnalysis):
         """Answer at a load, by a walk of the length of the effort's nearest one."""
         limit, work = self._backlog
         _, length = min(self._walks, key=lambda one: abs(one[0] - load))
-        return node_at(self.problem, work, self._lone[1], limit, load, length, self.walk)
+        return node_at(self.problem, work, self._lone[1], limit, load, length, self.effort, self.walk)
 
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         # Near the limit the engine is always busy, which work per request sampled elsewhere may overshoot.

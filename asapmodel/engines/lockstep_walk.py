@@ -48,8 +48,6 @@ def node_loads(lone_arrivals: float, effort: Effort = FULL) -> tuple[tuple[float
 UTILISATION = ("attention", "barrier", "transfers", "moe", "engine")
 """Names of what is busy, in the order of `Node.busy`."""
 
-_SKIP, _DROP = 200, 50  # at the start, where the walk is empty, and at the end, where nobody follows
-
 
 def _run(problem: Problem, arrival: Floats, rows: Ints) -> tuple[Floats, Floats]:
     """Run the system's own rules; return (start, end, own batches alone) by prompt, and the tally."""
@@ -88,7 +86,14 @@ def lone_prompts(problem: Problem) -> tuple[Node, Floats]:
 
 
 def node_at(
-    problem: Problem, work: Floats, alone: Floats, saturation: float, load: float, length: tuple[int, int], walk: int
+    problem: Problem,
+    work: Floats,
+    alone: Floats,
+    saturation: float,
+    load: float,
+    length: tuple[int, int],
+    effort: Effort,
+    walk: int,
 ) -> Node:
     """Stationary answer at one load.
 
@@ -106,16 +111,18 @@ def node_at(
         Between 0 and 1.
     length : (int, int)
         Of the walk in prompts, and every how many of them one is kept.
+    effort : Effort
+        Says how many prompts are left out at either end.
     walk : int
         Which of many.
     """
     count, stride = length
     path = path_of(problem, saturation, load, count, walk)
     out, tally = _run(problem, path.arrival, path.rows)
-    kept = slice(_SKIP, count - _DROP, stride)
+    kept = slice(effort.skip, count - effort.drop, stride)
     # Four iterations, in the unit of the mean work: the scale on which a prompt meets others.
     scale = 4.0 * float(tally[0]) / count * saturation
-    ttft, mean = corrected(problem, path, saturation, work, out[:, 1], scale, kept)
+    ttft, mean = corrected(problem, path, saturation, work, out[:, 1], scale, kept, effort.lattice)
     service = float((out[:, 1] - out[:, 0])[kept].mean())
     kernel = float(out[kept, 2].mean())
     return _node(load, problem, service, kernel, ttft, path.rows[kept], tally / count, alone, mean)

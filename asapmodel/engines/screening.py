@@ -7,7 +7,7 @@ last. One or two walks do for most systems.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,8 @@ class Screened:
         Stability limit.
     throughput_rps : float
         Largest rate that meets the objective; NaN where it is missed at every rate.
+    most_rps : float
+        What it may be with the full effort, by the margins of the effort; NaN where it is missed even then.
     point : Point
         At the walk nearest to the SLO throughput: utilisation, batches, laws.
     at_rate : Point or None
@@ -47,6 +49,7 @@ class Screened:
 
     limit_rps: float
     throughput_rps: float
+    most_rps: float
     point: Point
     at_rate: Point | None
 
@@ -97,15 +100,17 @@ def screen(
         if values[load] <= objective:
             break
     found = _crossing(values, objective)
+    most = _crossing(values, objective * effort.time_margin) * limit * effort.limit_margin
     nearest = min(nodes, key=lambda load: abs(load - (found if found == found else 0.0)))
     at_rate = None
     if rate is not None and rate < LAST_LOAD * limit:
         at_rate = analysis.point_of(rate, analysis.node(rate / limit))
-    return Screened(limit, found * limit, analysis.point_of(max(nearest, _LEAST) * limit, nodes[nearest]), at_rate)
+    point = analysis.point_of(max(nearest, _LEAST) * limit, nodes[nearest])
+    return Screened(limit, found * limit, most, point, at_rate)
 
 
-def _crossing(values: dict[float, float], objective: float) -> float:
-    """Largest load at which the curve through the walks meets the objective; NaN if it does at none."""
+def _crossing(values: Mapping[float, float], objective: float) -> float:
+    """Largest load at which the curve through a statistic's values at some loads meets an objective; NaN if at none."""
     loads = np.array(sorted(values))
     places = -np.log1p(-loads)
     heights = np.log([values[load] for load in loads.tolist()])

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,19 @@ from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node, NodeTable
 from asapmodel.solvers.queue_errors import UnstableError, positive
 
-__all__ = ["WalkAnalysis", "enough_rows"]
+__all__ = ["Saturated", "WalkAnalysis", "enough_rows"]
 
 Floats = NDArray[np.float64]
 
 _FEWEST_ROWS = 512
+
+
+class Saturated(NamedTuple):
+    """A system under a backlog: prompts/s, each prompt's share of what limits it (mean 1), and prompts in service."""
+
+    limit_rps: float
+    work: Floats
+    in_service: float
 
 
 def enough_rows(problem: Problem) -> Problem:
@@ -47,6 +56,15 @@ class WalkAnalysis(ABC):
     @abstractmethod
     def saturation_rps(self) -> float:
         """Stability limit, requests/s."""
+
+    @property
+    @abstractmethod
+    def saturated(self) -> Saturated:
+        """The system under a backlog."""
+
+    @abstractmethod
+    def with_window(self, window: float) -> Self:
+        """The same system with another `batch_window`, seconds; prompts of a backlog do not wait for it."""
 
     @property
     @abstractmethod

@@ -51,7 +51,7 @@ def path_of(problem: Problem, limit: float, load: float, count: int, walk: int) 
 
 
 def corrected(
-    problem: Problem, path: Path, limit: float, work: Floats, end: Floats, scale: float, kept: slice
+    problem: Problem, path: Path, limit: float, work: Floats, end: Floats, scale: float, kept: slice, lattice: int
 ) -> tuple[Floats, float]:
     """TTFT on a path as if its arrivals and prompts had their laws, and the mean, which is known better.
 
@@ -71,6 +71,8 @@ def corrected(
         Prompts that arrive while one meets others: unit of the time constants of the discounted work.
     kept : slice
         Prompts of the path that count.
+    lattice : int
+        Points of the lattice of the reference queue.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def corrected(
         its rank in the exact law.
     """
     shape = gamma_shape(problem.gap_cv)
-    law = wait_law(work, path.load, shape)
+    law = wait_law(work, path.load, shape, lattice)
     ttft = (end - path.arrival)[kept]
     controls = make_controls(path.gap, work, path.rows, _own(problem), law, shape, scale, kept)
     slopes = regress(controls, ttft, 1.0 / limit)

@@ -1,8 +1,9 @@
-"""From a space to its answer: screen all points quickly, settle the front in full, confirm the best by runs.
+"""From a space to its answer: screen all points, settle the front in full, confirm the best by runs.
 
-The quick effort of the queueing engine has larger errors than the full one, so the front of the screened points is
-evaluated again with the full effort, then the points that could be in the front if screening were off by as much as
-`objectives.MARGINS`, and so on until there is none. Within these margins the front is that of full answers throughout.
+Large spaces are screened roughly, small ones with the quick effort of the queueing engine. Both have larger errors than
+the full effort, so the front of the screened points is evaluated again, closely and then in full, then the points that
+could be in the front if screening were off by as much as the margins of its effort, and so on until there is none.
+Within these margins the front is that of full answers throughout.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from asapmodel.errors import NoAnswer
 from asapmodel.exploration.designs import Designs, designs_of
-from asapmodel.exploration.evaluation import Confirmation, Task, confirm, evaluate
+from asapmodel.exploration.evaluation import Confirmation, Level, Task, confirm, evaluate
 from asapmodel.exploration.objectives import OBJECTIVES, add_derived, front_of, near_front, ranking
 from asapmodel.exploration.result import Exploration
 from asapmodel.exploration.store import Store, clear, read_result
 from asapmodel.exploration.table import points_table
-from asapmodel.exploration.workforce import Run, workforce
+from asapmodel.exploration.workforce import FEW_POINTS, Run, workforce
 from asapmodel.files import check_writable
 
 if TYPE_CHECKING:
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
 __all__ = ["PIECE", "explore_space"]
 
 PIECE = 128
-"""Points of a task: one to two seconds, which is what an interrupted run loses."""
+"""Points of a task of screening: some tenths of a second to two, which is what an interrupted run loses."""
+
+_AGAIN = 16
+"""Points of a task of looking again closely."""
+
+_NEXT: dict[Level, Level] = {"rough": "close", "quick": "close", "close": "full"}
 
 Progress = Callable[[str, int, int], None] | None
 
@@ -79,10 +85,10 @@ class _Explorer:
         self.space, self.designs, self.store, self.run, self.progress = space, designs, store, run, progress
 
     def screened(self) -> pd.DataFrame:
-        """All points with the quick effort."""
-        tasks = [Task(piece, "quick", self.space.rate) for piece in self.designs.pieces(PIECE)]
-        sizes = [sum(len(group.policies) for group in task.groups) for task in tasks]
-        return self._stage("quick", "screening", evaluate, range(len(tasks)), tasks, sizes)
+        """All points roughly, or with the quick effort where there are few."""
+        effort: Level = "rough" if self.designs.count > FEW_POINTS else "quick"
+        tasks = [Task(piece, effort, self.space.rate) for piece in self.designs.pieces(PIECE)]
+        return self._stage(effort, "screening", evaluate, range(len(tasks)), tasks, [_size(task) for task in tasks])
 
     def settled(self, points: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
         """The whole table; the front, what is near it and the candidates to confirm are evaluated with the full effort.
@@ -102,14 +108,22 @@ class _Explorer:
             chosen = first[first["effort"] != "full"]
             if chosen.empty:  # the front is settled: now those that screening may have put too low
                 chosen = table[near_front(table, self.space.objectives)]
-            numbers = chosen["point"].tolist()
-            if not numbers:
+            if chosen.empty:
                 return table
-            tasks = [Task((self.designs.point(number),), "full", self.space.rate) for number in numbers]
-            again = self._stage("full", "settling the front", evaluate, numbers, tasks, [1] * len(tasks))
+            again = self._again(chosen)
             measures = measures.set_index("point")
             measures.loc[again["point"]] = again.set_index("point")
             measures = measures.reset_index()
+
+    def _again(self, chosen: pd.DataFrame) -> pd.DataFrame:
+        """Points of one effort, the least among the chosen, more closely."""
+        effort = next(one for one in _NEXT if one in set(chosen["effort"]))
+        numbers = chosen.loc[chosen["effort"] == effort, "point"].tolist()
+        size = 1 if effort == "close" else _AGAIN
+        pieces = [numbers[k : k + size] for k in range(0, len(numbers), size)]
+        tasks = [Task(tuple(map(self.designs.point, one)), _NEXT[effort], self.space.rate) for one in pieces]
+        names, sizes = [one[0] for one in pieces], [len(one) for one in pieces]
+        return self._stage(_NEXT[effort], "settling the front", evaluate, names, tasks, sizes)
 
     def confirmed(self, numbers: Sequence[int]) -> pd.DataFrame | None:
         """Points with the graph engine."""
@@ -152,6 +166,10 @@ class _Explorer:
     def _report(self, title: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(title, done, total)
+
+
+def _size(task: Task) -> int:
+    return sum(len(group.policies) for group in task.groups)
 
 
 def _nothing(space: Space, designs: Designs) -> str:

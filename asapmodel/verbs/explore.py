@@ -43,7 +43,7 @@ def explore(
     -------
     Exploration
         The same whoever computed it. `table` says of each point with which effort it was evaluated: the points of the
-        front and the candidates in full, the others quickly (`docs/engines.md` has the errors of both).
+        front and the candidates in full, the others less closely (`docs/performance.md` has the errors).
 
     Raises
     ------

@@ -44,7 +44,7 @@ def test_interrupted_or_killed_with_its_workers(sent: signal.Signals, tmp_path: 
     command = [sys.executable, "-m", "asapmodel", "explore", "space.toml", "-o", "out.parquet", "--workers", "2"]
     running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     parts = tmp_path / "out.parquet.parts"
-    while not list(parts.glob("quick-*.parquet")):
+    while not list(parts.glob("rough-*.parquet")):
         assert running.poll() is None, "ended before its first part"
         time.sleep(0.05)
     if sent == signal.SIGINT:
@@ -54,7 +54,7 @@ def test_interrupted_or_killed_with_its_workers(sent: signal.Signals, tmp_path: 
     _, errors = running.communicate(timeout=30)
     if sent == signal.SIGINT:
         assert (running.returncode, errors) == (130, "asapmodel: interrupted\n")
-    assert list(parts.glob("quick-*.parquet"))
+    assert list(parts.glob("rough-*.parquet"))
     assert not (tmp_path / "out.parquet").exists()
     end = time.monotonic() + 20
     while time.monotonic() < end:
