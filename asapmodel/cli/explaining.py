@@ -9,6 +9,7 @@ from rich.table import Table
 
 from asapmodel.cli.options import JsonOption, ScenarioArgument, SetOption, load, parse_count, parse_rate
 from asapmodel.cli.output import print_json, progress, show
+from asapmodel.cli.uncertain import UncertaintyOption, uncertainty_answer, uncertainty_json, uncertainty_of
 
 if TYPE_CHECKING:
     from asapmodel.scenario import Scenario
@@ -46,6 +47,7 @@ def explain(
     ] = False,
     changes: SetOption = None,
     as_json: JsonOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """What limits a system, and what would help most."""
     from asapmodel.verbs.explain import explain as ask
@@ -54,10 +56,11 @@ def explain(
     what = load(scenario, changes)
     with progress(f"explaining {what.name}"):
         answer = ask(what, speed, walks=count, choices=choices, formulas=formulas)
+        sure = uncertainty_of(what, answer.result.rate_rps) if uncertainty else None
     if as_json:
-        print_json(answer.to_dict())
+        print_json(answer.to_dict() | uncertainty_json(sure))
     else:
-        show(*explanation_answer(what, answer))
+        show(*explanation_answer(what, answer), *uncertainty_answer(sure))
 
 
 def explanation_answer(scenario: "Scenario", answer: "Explanation") -> list[RenderableType]:

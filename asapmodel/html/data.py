@@ -6,7 +6,7 @@ Nothing here knows about charts; `asapmodel.html.tables` turns this into rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from asapmodel.result import Capacity
 from asapmodel.scenario import Scenario
 from asapmodel.scenario_tables import SloTable
 from asapmodel.scenario_workload import WorkloadTable
+from asapmodel.uncertainties.answer import Gain, Uncertainty
 from asapmodel.verbs.capacity import capacity
 from asapmodel.verbs.evaluate import Prepared, prepare
+from asapmodel.verbs.uncertainty import uncertain_gains
 
 __all__ = ["Group", "choose_rates", "collect", "same_traffic", "unique_labels"]
 
@@ -35,6 +37,7 @@ class Group:
     """Systems under the same `workload` and `slo`, up to the last of `rates`, one of which is `detail_rate`.
 
     The graph engine is run at every one of `rates`; the queueing engine has a row of rates of its own per system.
+    `sure` and `gains` are of the systems that have an SLO throughput, if their uncertainty was asked for.
     """
 
     workload: WorkloadTable
@@ -43,6 +46,8 @@ class Group:
     systems: tuple[System, ...]
     rates: tuple[float, ...]
     detail_rate: float
+    sure: tuple[Uncertainty, ...] = ()
+    gains: tuple[Gain, ...] = ()
 
     @property
     def law(self) -> str:
@@ -126,7 +131,11 @@ def _rounded(value: float, digits: int) -> float:
 
 
 def collect(
-    scenarios: Sequence[Scenario], engine: str, progress: Progress = None, graph_points: bool = False
+    scenarios: Sequence[Scenario],
+    engine: str,
+    progress: Progress = None,
+    graph_points: bool = False,
+    uncertainty: bool = False,
 ) -> tuple[Group, ...]:
     """Compute everything a report shows.
 
@@ -138,7 +147,7 @@ def collect(
         See `asapmodel.verbs.evaluate.evaluate`.
     progress : callable, optional
         Called with a line of text as work proceeds.
-    graph_points : bool
+    graph_points, uncertainty : bool
         See `asapmodel.verbs.report.report`.
 
     Raises
@@ -168,8 +177,14 @@ def collect(
             else:
                 system = run_system(ready.scenario, ready.costing, one, names, rates, detail, progress)
             systems.append(system)
-        groups.append(Group(first.workload, first.slo, engine, tuple(systems), rates, detail))
+        group = Group(first.workload, first.slo, engine, tuple(systems), rates, detail)
+        groups.append(_with_uncertainty(group, progress) if uncertainty else group)
     return tuple(groups)
+
+
+def _with_uncertainty(group: Group, progress: Progress) -> Group:
+    sure, gains = uncertain_gains([system.scenario for system, _ in group.answered], progress=progress)
+    return replace(group, sure=tuple(sure), gains=tuple(gains))
 
 
 def _capacity(ready: Prepared, engine: str, progress: Progress) -> tuple[Capacity | None, str]:

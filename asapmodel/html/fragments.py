@@ -13,8 +13,18 @@ from asapmodel.html.system import System
 from asapmodel.html.tables import assumption_rows
 from asapmodel.html.words import holds_for, interval_text, rate_text
 from asapmodel.result import Assumption
+from asapmodel.uncertainties.answer import Interval
 
-__all__ = ["assumption_table", "capacity_table", "definitions", "key", "paragraph", "scenario_texts", "tag"]
+__all__ = [
+    "assumption_table",
+    "capacity_table",
+    "definitions",
+    "key",
+    "paragraph",
+    "scenario_texts",
+    "tag",
+    "uncertainty_table",
+]
 
 
 def tag(name: str, text: str, **attributes: str) -> str:
@@ -87,6 +97,29 @@ def _capacity_row(group: Group, system: System, columns: int) -> str:
     text += _number(rate_text(one.slo_throughput_rps / one.devices)) + _number(rate_text(one.stability_limit_rps))
     limit = one.limited_by if one.limited_by == one.bottleneck else f"{one.limited_by} ({one.bottleneck})"
     return f"<tr>{text}<td>{escape(limit.replace('_', ' '))}</td></tr>"
+
+
+def uncertainty_table(group: Group) -> str:
+    """Intervals of SLO throughputs and gains from the errors of constants, and what to measure; empty if not asked."""
+    if not group.sure:
+        return ""
+    level = f"{100 * group.sure[0].level:g} % interval"
+    head = [("system", ""), ("SLO throughput, requests/s", "num"), (level, "num")]
+    head += [("gain", "num"), (f"{level} of it", "num"), ("most useful measurement", ""), ("interval then", "num")]
+    rows = []
+    for k, ((system, _), one) in enumerate(zip(group.answered, group.sure, strict=True)):
+        text = f'<td>{_system(system)}</td><td class="num"><b>{rate_text(one.throughput.value)}</b></td>'
+        text += _number(_ends(one.throughput) if one.constants else "no error stated")
+        gain = group.gains[k - 1].ratio if k else None
+        text += _number("1" if gain is None else rate_text(gain.value)) + _number("" if gain is None else _ends(gain))
+        best = one.best
+        then = "" if best is None else interval_text((best.throughput_low, best.throughput_high))
+        rows.append(f"<tr>{text}{tag('td', '' if best is None else best.name)}{_number(then)}</tr>")
+    return tag("h3", "How sure the constants make it") + _table(head, rows, "capacity")
+
+
+def _ends(one: Interval) -> str:
+    return interval_text((one.low, one.high))
 
 
 def scenario_texts(groups: Sequence[Group]) -> str:

@@ -14,7 +14,15 @@ from asapmodel import __version__
 from asapmodel.html import words
 from asapmodel.html.data import Group
 from asapmodel.html.figures import Figures
-from asapmodel.html.fragments import assumption_table, capacity_table, definitions, paragraph, scenario_texts, tag
+from asapmodel.html.fragments import (
+    assumption_table,
+    capacity_table,
+    definitions,
+    paragraph,
+    scenario_texts,
+    tag,
+    uncertainty_table,
+)
 
 __all__ = ["page"]
 
@@ -54,7 +62,14 @@ def _part(group: Group, number: int | None) -> str:
     title = words.traffic(group.workload)
     heading = tag("h2", title if number is None else f"Part {number}: {title}", id=f"part{number or 1}")
     text = heading + paragraph(words.traffic_detail(group), "byline") + _answer(group)
-    return text + capacity_table(group) + paragraph(_caveat(group), "note")
+    text += capacity_table(group) + paragraph(_caveat(group), "note")
+    return text + uncertainty_table(group) + (paragraph(_SURE, "note") if group.sure else "")
+
+
+_SURE = (
+    "Constants that have a stated error are drawn from it, the same ones for all systems; all others count as exact. "
+    "Neither the engine's own error nor that of the model's form is in these intervals."
+)
 
 
 def _caveat(group: Group) -> str:

@@ -20,6 +20,7 @@ def report(
     progress: Callable[[str], None] | None = None,
     horizon: float | str | None = None,
     graph_points: bool = False,
+    uncertainty: bool = False,
 ) -> Path:
     """Write a report on scenarios.
 
@@ -42,6 +43,8 @@ def report(
         Queueing engine: see `evaluate`.
     graph_points : bool
         Whether to put points of the graph engine, with 95 % intervals, beside the queueing engine's curves.
+    uncertainty : bool
+        Whether to give SLO throughputs and gains intervals from the errors of constants; queueing engine, no horizon.
 
     Returns
     -------
@@ -60,6 +63,8 @@ def report(
     check_engine(engine)
     if graph_points and engine == "graph":
         raise InputError("--graph-points", "", "are there with engine 'graph'", "leave out one of the two")
+    if uncertainty and engine == "graph":
+        raise InputError("--uncertainty", "", "is not for engine 'graph'", "leave out one of the two")
     lengths = [check_horizon(scenario, horizon, engine) for scenario in scenarios]
     check_writable(path, force)
     # Needs the drawing libraries, which a mistake in the arguments should not wait for.
@@ -68,6 +73,6 @@ def report(
 
     if horizon is not None:  # as if the scenarios said so, which the page shows
         scenarios = [one.replace(horizon=length) for one, length in zip(scenarios, lengths, strict=True)]
-    text = page(collect(scenarios, engine, progress, graph_points), engine)
+    text = page(collect(scenarios, engine, progress, graph_points, uncertainty), engine)
     write_text_atomically(path, text, force)
     return Path(path)
