@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: report test test-all check bench paper clean install
+.PHONY: report test test-all check bench paper evidence clean install
 
 install: $(STAMP)
 
@@ -42,6 +42,10 @@ bench: $(STAMP)
 
 paper: $(STAMP)
 	$(BIN)/python -m asapmodel.studies.paper
+
+evidence: $(STAMP)
+	for study in evidence_kernels evidence_deployments evidence_paper when_asynchronous evidence; do \
+		$(BIN)/python -m asapmodel.studies.$$study || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

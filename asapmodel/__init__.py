@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from asapmodel.scenario import Scenario
     from asapmodel.verbs.blame import blame
     from asapmodel.verbs.calibrate import calibrate
+    from asapmodel.verbs.calibrate_system import calibrate_system
     from asapmodel.verbs.capacity import capacity
     from asapmodel.verbs.compare import compare
     from asapmodel.verbs.evaluate import evaluate
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from asapmodel.verbs.sweep import sweep
     from asapmodel.verbs.timeline import timeline
     from asapmodel.verbs.tune import tune
+    from asapmodel.verbs.uncertainty import uncertain_gains, uncertainty
     from asapmodel.verbs.validate import validate
 
 __version__ = "0.1.0"
@@ -54,6 +56,7 @@ _HOME = {
     "Scenario": "scenario",
     "blame": "verbs.blame",
     "calibrate": "verbs.calibrate",
+    "calibrate_system": "verbs.calibrate_system",
     "capacity": "verbs.capacity",
     "compare": "verbs.compare",
     "evaluate": "verbs.evaluate",
@@ -65,6 +68,8 @@ _HOME = {
     "sweep": "verbs.sweep",
     "timeline": "verbs.timeline",
     "tune": "verbs.tune",
+    "uncertain_gains": "verbs.uncertainty",
+    "uncertainty": "verbs.uncertainty",
     "validate": "verbs.validate",
 }
 
@@ -81,6 +86,7 @@ __all__ = [
     "Scenario",
     "blame",
     "calibrate",
+    "calibrate_system",
     "capacity",
     "compare",
     "evaluate",
@@ -92,6 +98,8 @@ __all__ = [
     "sweep",
     "timeline",
     "tune",
+    "uncertain_gains",
+    "uncertainty",
     "validate",
 ]
 

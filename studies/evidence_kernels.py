@@ -125,7 +125,7 @@ def _constants(module: Judged, kernel: Judged) -> dict[str, str]:
     named = {name.partition(" ")[0]: value for name, value in values.items()}
     return {
         "floor": f"{1e3 * named['tau_f']:.2f}",
-        "per_token": f"{1e6 * named['c_t']:.2f}",
+        "per_token": f"{1e6 * named['token_overhead']:.2f}",
         "keys": plain(named["k_0"], 2),
         "module_indexer": f"{named['indexer']:.2f}",
         "kernel_indexer": f"{indexer:.2f}",

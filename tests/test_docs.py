@@ -111,7 +111,7 @@ def test_console_lines_are_valid(line: str, fails: bool) -> None:
     if given.get("rates"):
         assert parse_rates(str(given["rates"]))
     assert given.get("replications") is None or parse_count(str(given["replications"]))
-    for name in [given["scenario"]] if "scenario" in given else given.get("scenarios", []):
+    for name in [given["scenario"]] if given.get("scenario") else given.get("scenarios", []):
         if not name.endswith(".toml"):
             load(name, given.get("changes"))
 

@@ -3,7 +3,7 @@
 Imports of the package stand inside the commands: help and errors of usage need none of them.
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,9 +32,21 @@ from asapmodel.cli.output import note, print_json, progress, show, write_request
 from asapmodel.cli.planning import plan
 from asapmodel.cli.timelining import timeline
 from asapmodel.cli.tuning import tune
+from asapmodel.cli.uncertain import (
+    UncertaintyOption,
+    check_uncertainty,
+    gain_lines,
+    interval_lines,
+    uncertainty_answer,
+    uncertainty_json,
+    uncertainty_of,
+)
 from asapmodel.cli.validating import validate
 from asapmodel.errors import InputError
 from asapmodel.files import atomic, check_writable
+
+if TYPE_CHECKING:
+    from asapmodel.uncertainties.answer import Gain, Uncertainty
 
 __all__ = ["app"]
 
@@ -78,6 +90,7 @@ def evaluate(
         typer.Option(metavar="OUT.csv", help="Engine graph: write one row per request.", show_default=False),
     ] = None,
     force: ForceOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """TTFT, utilisation and bottleneck at one rate."""
     from asapmodel.verbs.evaluate import check_engine
@@ -85,6 +98,8 @@ def evaluate(
 
     speed, length = parse_rate(rate), parse_horizon(horizon)
     check_engine(engine)
+    if uncertainty:
+        check_uncertainty(engine, length)
     if requests is not None:
         if engine != "graph":
             remedy = "its answer is a law: give --engine graph, which draws requests"
@@ -93,15 +108,16 @@ def evaluate(
     what = load(scenario, changes)
     with progress(f"evaluating {what.name}"):
         result = ask(what, speed, engine, horizon=length)
+        sure = uncertainty_of(what, result.rate_rps) if uncertainty else None
     if requests is not None and result.records is not None:
         write_requests(requests, result.records, force)
         note(f"wrote {requests}")
     if as_json:
-        print_json(result.to_dict(distribution))
+        print_json(result.to_dict(distribution) | uncertainty_json(sure))
         return
     from asapmodel.cli.answers import evaluation_answer
 
-    show(*evaluation_answer(what, result))
+    show(*evaluation_answer(what, result), *uncertainty_answer(sure))
 
 
 @app.command()
@@ -112,20 +128,24 @@ def capacity(
     replications: ReplicationsOption = None,
     changes: SetOption = None,
     as_json: JsonOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """The largest rate that meets the objective, and what limits it."""
     from asapmodel.verbs.capacity import capacity as ask
 
     count, length = parse_count(replications), parse_horizon(horizon)
+    if uncertainty:
+        check_uncertainty(engine, length)
     what = load(scenario, changes)
     with progress(f"looking for the SLO throughput of {what.name}") as report_step:
         answer = ask(what, engine, count, progress=report_step, horizon=length)
+        sure = uncertainty_of(what, None) if uncertainty else None
     if as_json:
-        print_json(answer.to_dict())
+        print_json(answer.to_dict() | uncertainty_json(sure))
         return
     from asapmodel.cli.answers import capacity_answer
 
-    show(*capacity_answer(what, answer))
+    show(*capacity_answer(what, answer), *uncertainty_answer(sure))
 
 
 @app.command()
@@ -139,21 +159,31 @@ def compare(
     horizon: HorizonOption = None,
     replications: ReplicationsOption = None,
     as_json: JsonOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """Scenarios side by side under the same workload."""
     from asapmodel.verbs.compare import compare as ask
 
     speeds = [] if rates is None else parse_rates(rates)
     count, length = parse_count(replications), parse_horizon(horizon)
+    if uncertainty:
+        check_uncertainty(engine, length)
     what = [load(name) for name in scenarios]
+    sure: list[Uncertainty] = []
+    gains: list[Gain] = []
     with progress("comparing") as report_step:
         answer = ask(what, speeds, engine, count, report_step, length)
+        if uncertainty:
+            from asapmodel.verbs.uncertainty import uncertain_gains
+
+            sure, gains = uncertain_gains(what, progress=report_step)
     if as_json:
-        print_json(answer.to_dict())
+        more = {"uncertainty": [one.to_dict() for one in sure], "gains": [one.to_dict() for one in gains]}
+        print_json(answer.to_dict() | (more if uncertainty else {}))
         return
     from asapmodel.cli.answers import comparison_answer
 
-    show(*comparison_answer(what, answer))
+    show(*comparison_answer(what, answer), *interval_lines(sure), *gain_lines(gains))
 
 
 @app.command()
@@ -206,9 +236,12 @@ def report(
         typer.Option("--graph-points", help="Put points of the graph engine, with 95 % intervals, on the curves."),
     ] = False,
     force: ForceOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """A page with tables, charts and assumptions, to read in a browser."""
     length = parse_horizon(horizon)
+    if uncertainty:
+        check_uncertainty(engine, length)
     check_writable(out, force)
     what = [load(name) for name in scenarios]
     from asapmodel.verbs.report import report as write
@@ -222,6 +255,7 @@ def report(
             progress=report_step,
             horizon=length,
             graph_points=graph_points,
+            uncertainty=uncertainty,
         )
     note(f"wrote {path}")
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asapmodel.cli.calibrating_system import answer_of_logs
 from asapmodel.cli.options import ForceOption, JsonOption
 from asapmodel.cli.output import note, print_json, progress, show
 from asapmodel.errors import InputError
@@ -24,7 +25,7 @@ _PICTURES = (".svg", ".png")
 
 def calibrate(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE.csv...", help="Measurements.", show_default=False)],
-    model: Annotated[str, typer.Option(metavar="NAME", help="attention, moe or link.", show_default=False)],
+    model: Annotated[str, typer.Option(metavar="NAME", help="attention, moe, link or system.", show_default=False)],
     out: Annotated[
         str | None,
         typer.Option("-o", "--output", metavar="OUT.toml", help="Write the profile.", show_default=False),
@@ -38,6 +39,14 @@ def calibrate(
         str, typer.Option(metavar="PROFILE", help="Profile, by name or path, for all that is not fitted.")
     ] = "cloudmatrix384-paper",
     detail: Annotated[bool, typer.Option("--detail", help="Fit also what the planner's law leaves out.")] = False,
+    scenario: Annotated[
+        str | None,
+        typer.Option(metavar="SCENARIO", help="Of logs of requests: the system they are of.", show_default=False),
+    ] = None,
+    fit: Annotated[
+        str | None,
+        typer.Option(metavar="KEYS", help="Of logs: keys of costs to fit, with commas.", show_default=False),
+    ] = None,
     execution: Annotated[
         str, typer.Option(metavar="KIND", help="Of a link: collective, or send (one-sided).")
     ] = "collective",
@@ -48,11 +57,17 @@ def calibrate(
     as_json: JsonOption = False,
     force: ForceOption = False,
 ) -> None:
-    """A profile from measured kernel times, with its uncertainty and what the tables leave open."""
+    """A profile from measured kernel times, or a scenario from logs of requests, and what they leave open."""
     if plot is not None:
         if not plot.endswith(_PICTURES):
             raise InputError("--plot", "", f"is '{plot}'", "give a name that ends in .svg or .png")
         check_writable(plot, force)
+    if model == "system":
+        answer_of_logs(tables, scenario, out, fit, plot, as_json, force)
+        return
+    for option, value in (("--scenario", scenario), ("--fit", fit)):
+        if value is not None:
+            raise InputError(option, "", f"is not for model '{model}'", "leave it out, or give --model system")
     from asapmodel.verbs.calibrate import calibrate as ask
 
     with progress(f"calibrating {model}"):

@@ -1,0 +1,182 @@
+"""Predicted against measured, all sources on one page. Writes `docs/evidence.md`.
+
+Run as ``python -m asapmodel.studies.evidence [--output DIR]``; `make evidence` runs the studies it summarises first.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from asapmodel.studies.evidence_judging import Judged
+from asapmodel.studies.evidence_kernels import judgements
+from asapmodel.studies.evidence_nodes import ascend, cross_modules, hopper, published_s
+from asapmodel.studies.evidence_summary import Point, Row, row_of
+from asapmodel.studies.pages import markdown_table, save_figure
+from asapmodel.studies.paired_runs import fill, output_folder
+
+__all__ = ["SOURCES", "kernel_points", "kernel_rows", "main", "overview", "page"]
+
+SOURCES = ("evidence_nodes", "evidence_deployments", "evidence_paper", "when_asynchronous")
+"""Studies that hand over rows and points; the kernels' come from their tests."""
+
+_SHOWN = 400  # points of a family in the figure at most
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Collect, and write the page and its figure."""
+    folder = output_folder(arguments, __doc__)
+    tests = judgements()
+    modules = [import_module(f"asapmodel.studies.{name}") for name in SOURCES]
+    rows = [*kernel_rows(tests), *(row for one in modules for row in one.summary())]
+    points = [("kernels", point) for point in kernel_points(tests)]
+    points += [(_SOURCE[name], point) for name, one in zip(SOURCES, modules, strict=True) for point in one.points()]
+    save_figure(overview(points), folder / "figures" / "evidence.svg")
+    text = page(rows)
+    (folder / "evidence.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+_SOURCE = {
+    "evidence_nodes": "nodes, modules across teams",
+    "evidence_deployments": "deployment",
+    "evidence_paper": "paper",
+    "when_asynchronous": "paper, gains",
+}
+
+
+def kernel_rows(tests: Sequence[Judged]) -> list[Row]:
+    """A row a family of kernels: every measured row once, with the error of the first test that predicts it.
+
+    Later tests of a table are on a narrower domain that was chosen with the first one's errors in view.
+    """
+    rows = []
+    for family in dict.fromkeys(one.family for one in tests):
+        own = [one for one in tests if one.family == family]
+        met = sum(one.met() for one in own)
+        words = ("other rows of the tables", "rows held out; other releases, teams, devices")
+        note = f"{met} of {len(own)} single tests meet the target"
+        errors = [predicted / seconds - 1 for seconds, predicted in _once(own)]
+        rows.append(row_of("public kernel tables", family, words, errors, (0.06, 0.20), note))
+    return rows
+
+
+def _once(tests: Sequence[Judged]) -> list[tuple[float, float]]:
+    """Measured and predicted seconds of every row that some test predicts, by the first one that does."""
+    found: dict[tuple[str, float], tuple[float, float]] = {}
+    for test in tests:
+        for origin, seconds, error in zip(test.data.origin, test.data.seconds, test.errors, strict=True):
+            found.setdefault((origin, float(seconds)), (float(seconds), float(seconds * (1 + error))))
+    return list(found.values())
+
+
+def kernel_points(tests: Sequence[Judged]) -> list[Point]:
+    """Predicted and measured seconds of the kernels; of large families evenly spaced ones."""
+    found = []
+    for family in dict.fromkeys(one.family for one in tests):
+        pairs = _once([one for one in tests if one.family == family])
+        found += [Point(family, *pair) for pair in pairs[:: max(1, len(pairs) // _SHOWN)]]
+    return found
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The text of the page."""
+    judged = [row for row in rows if row.met is not None]
+    return fill(
+        "evidence",
+        rows=_table(rows),
+        met=str(sum(bool(row.met) for row in judged)),
+        judged=str(len(judged)),
+        predictions=f"{sum(row.count for row in rows):,}",
+        **_node_fields(),
+    )
+
+
+def _node_fields() -> dict[str, str]:
+    times, modules = published_s(), cross_modules()
+    scaled = ascend().scaled(times["910C"])
+    short = {name: float(np.median(predicted / seconds)) for name, (seconds, predicted) in modules.items()}
+    return {
+        "of_dies": f"{scaled.hidden(times['910C, two']):.2f}",
+        "of_gpus": f"{hopper().hidden(times['H800, two']):.2f}",
+        "all_hidden": f"{times['H800, two'] / hopper().seconds(1.0) - 1:+.0%}",
+        "none_hidden": f"{times['H800, two'] / hopper().seconds() - 1:+.0%}",
+        "plain": f"{times['910C'] / ascend().seconds() - 1:+.0%}",
+        "mla_share": f"{short['MLA module']:.0%}",
+        "moe_share": f"{short['MoE module']:.0%}",
+    }
+
+
+def _table(rows: Sequence[Row]) -> str:
+    lines = [
+        [
+            row.source,
+            row.family,
+            row.calibrated_on,
+            row.predicted,
+            str(row.count),
+            f"{100 * row.median_error:.1f}",
+            f"{100 * row.p95_error:.1f}",
+            f"{100 * row.bias:+.1f}",
+            _target(row),
+            row.note,
+        ]
+        for row in rows
+    ]
+    header = ["source", "what", "calibrated on", "predicted", "rows", "median %", "p95 %", "bias %", "target", "note"]
+    return markdown_table(header, lines, (4, 5, 6, 7))
+
+
+def _target(row: Row) -> str:
+    """Targets in per cent, and whether they are met."""
+    parts = [f"{100 * value:g}" for value in (row.target_median, row.target_p95) if value is not None]
+    return f"{' and '.join(parts)} %: {'met' if row.met else 'missed'}" if parts else "none"
+
+
+def overview(points: Sequence[tuple[str, Point]]) -> dict[str, Any]:
+    """Predicted against measured on logarithmic axes: times, and beside them rates and ratios."""
+    values = [
+        {"source": source, "family": one.family, "measured": one.measured, "predicted": one.predicted, "unit": one.unit}
+        for source, one in points
+        if one.measured > 0 and one.predicted > 0
+    ]
+    times = [one for one in values if one["unit"] == "s"]
+    others = [one for one in values if one["unit"] != "s"]
+    panels = [("Times, s", times), ("Rates in requests/s, ratios", others)]
+    order = list(dict.fromkeys(str(one["source"]) for one in values))
+    return {"hconcat": [_panel(title, some, order) for title, some in panels if some], "spacing": 40}
+
+
+def _panel(title: str, values: Sequence[dict[str, Any]], order: Sequence[str]) -> dict[str, Any]:
+    ends = [float(one[axis]) for one in values for axis in ("measured", "predicted")]
+    domain = [0.8 * min(ends), 1.25 * max(ends)]
+    scale = {"type": "log", "domain": domain, "nice": False}
+    axis = {"format": "~g", "tickCount": 6}
+
+    def place(name: str) -> dict[str, Any]:
+        return {"field": name, "type": "quantitative", "title": name, "scale": scale, "axis": axis}
+
+    diagonal = [{"measured": x, "predicted": x} for x in domain]
+    colour = {"field": "source", "type": "nominal", "sort": list(order), "title": None}
+    return {
+        "title": title,
+        "width": 330,
+        "height": 330,
+        "layer": [
+            {
+                "data": {"values": diagonal},
+                "mark": {"type": "line", "color": "#999", "strokeWidth": 1},
+                "encoding": {"x": place("measured"), "y": place("predicted")},
+            },
+            {
+                "data": {"values": list(values)},
+                "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.55},
+                "encoding": {"x": place("measured"), "y": place("predicted"), "color": colour},
+            },
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()

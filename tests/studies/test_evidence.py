@@ -1,0 +1,80 @@
+"""The summary of the evidence: rows, whole nodes, modules across teams, the page."""
+
+import numpy as np
+import pytest
+
+from asapmodel.studies import evidence, evidence_nodes
+from asapmodel.studies.evidence_families import cores
+from asapmodel.studies.evidence_nodes import Node, ascend, cross_modules, hopper, long_prompt, node_rows, published_s
+from asapmodel.studies.evidence_summary import Point, row_of
+
+
+def test_row_of_errors() -> None:
+    """Median, percentile and bias recomputed; without targets nothing is met or missed."""
+    row = row_of("a", "b", ("c", "d"), [0.3, -0.1, 0.02], (0.1, 0.2), "why")
+    assert row.count == 3
+    assert [row.median_error, row.bias] == pytest.approx([0.1, 0.02])
+    assert row.p95_error == pytest.approx(np.quantile([0.3, 0.1, 0.02], 0.95))
+    assert row.met is False
+    assert row_of("a", "b", ("c", "d"), [0.3]).met is None
+    with pytest.raises(ValueError, match="no errors"):
+        row_of("a", "b", ("c", "d"), [])
+
+
+def test_node_arithmetic() -> None:
+    """Hidden share and scale are inverse to the time they give."""
+    node = Node(2.0, 1.0)
+    assert node.seconds(0.25) == 2.75
+    assert node.hidden(2.75) == pytest.approx(0.25)
+    assert node.scaled(6.0) == Node(4.0, 2.0)
+
+
+def test_published_iterations() -> None:
+    """Times follow from the tables' throughput: 64 x 4096 tokens over 3.128 s, 16384 x 8 tokens a node of 8."""
+    times = published_s()
+    assert 64 * 4096 / times["910C"] == pytest.approx(83805, abs=1)
+    assert times["H800, two"] == pytest.approx(16384 * 8 / 62713)
+
+
+def test_nodes_are_not_predicted_by_themselves() -> None:
+    """Two micro-batches: each node from the other's hidden share, by hand; nothing hidden is far off."""
+    times, scaled = published_s(), ascend().scaled(3.128)
+    share = 1 - (times["H800, two"] - hopper().compute_s) / hopper().transfer_s
+    rows = {name: point for name, _, point in node_rows()}
+    by_hand = scaled.compute_s + (1 - share) * scaled.transfer_s
+    assert rows["910C, two micro-batches"].predicted == pytest.approx(by_hand)
+    assert rows["910C, two micro-batches"].predicted != pytest.approx(times["910C, two"], rel=1e-3)
+    for name in ("910C, two micro-batches", "H800, two micro-batches", "8 x H200, 1T hybrid, 32768 tokens"):
+        assert abs(rows[name].measured / rows[name].predicted - 1) < 0.10
+    assert hopper().seconds() > 1.15 * times["H800, two"] > 1.15 * hopper().seconds(1.0)
+
+
+def test_parabola_of_prefill() -> None:
+    """Through three points by Lagrange's formula."""
+    s, t = (1024.0, 8192.0, 131072.0), (0.44, 0.72, 7.4)
+    value = sum(t[i] * np.prod([(32768 - s[j]) / (s[i] - s[j]) for j in range(3) if j != i]) for i in range(3))
+    assert long_prompt().predicted == pytest.approx(float(value))
+
+
+def test_kernels_are_less_than_modules() -> None:
+    """Products of another team leave out part of a module, so most modules take longer."""
+    for seconds, predicted in cross_modules().values():
+        assert len(seconds) >= 20
+        assert 0.5 < np.median(predicted / seconds) < 1.0
+
+
+def test_rows_of_kernels_and_page() -> None:
+    """A measured row counts once; the page has every row and no unfilled field."""
+    import vl_convert
+
+    tests = cores()
+    twice = [*tests, *tests]
+    assert [row.count for row in evidence.kernel_rows(twice)] == [one.errors.size for one in tests]
+    rows = [*evidence.kernel_rows(tests), *evidence_nodes.summary()]
+    text = evidence.page(rows)
+    assert "{" not in text
+    assert text.count("| whole nodes |") == 4
+    assert f"{sum(bool(row.met) for row in rows)} of {len(rows)} lines" in text
+    points = [("kernels", one) for one in evidence.kernel_points(tests)]
+    points += [("gains", Point("gain", 2.9, 2.3, "ratio"))]
+    assert "Rates in requests/s" in vl_convert.vegalite_to_svg(evidence.overview(points), vl_version="5.21")

@@ -1,0 +1,160 @@
+"""The paper's evidence: what is fitted, that targets are not, the objective's minimum, packing, the bounds' logic."""
+
+import numpy as np
+import pytest
+
+from asapmodel.studies import evidence_paper_fit
+from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CHOSEN, SHIPPED, by_name
+from asapmodel.studies.evidence_paper_bounds import gated_bound, most_of_attention
+from asapmodel.studies.evidence_paper_fit import logs_of, objective, residuals, starts, stored_fits
+from asapmodel.studies.evidence_paper_rows import FITTED, HINGES, P2P, SLO_ROWS, TARGETS, model_value, shortfall
+from asapmodel.studies.evidence_paper_systems import CONSTANTS, Systems, mu_of
+from asapmodel.studies.paper import claims
+from asapmodel.studies.paper_model import ROWS, Paper
+
+CLAIMS = {claim.id: claim for claim in claims()}
+VALUES = stored_fits()[CHOSEN.name].values
+
+
+def test_only_what_may_be_fitted_is_fitted() -> None:
+    """At most eight constants; shapes, claims, two TTFTs of an idle system and one throughput."""
+    assert len(CONSTANTS) + len(P2P) <= 8
+    roles = {row: CLAIMS[row].role for row in (*FITTED, *HINGES, *P2P)}
+    targets = [row for row, role in roles.items() if role == "target"]
+    assert sorted(targets) == ["rps-asap", "ttft-1-asap", "ttft-1-default"]
+    assert set(TARGETS) == {row for row, claim in CLAIMS.items() if claim.role == "target"} - set(targets)
+
+
+def test_constants_of_the_catalogue_give_the_catalogue_s_systems() -> None:
+    """Where every constant is the shipped one, so is every number of the shipped study."""
+    paper = Paper(1)
+    profile = paper.parts[2]
+    cut = paper.scenarios["asap"].workload.max_prompt_tokens
+    values = {"core": profile.core, "attention_overhead": profile.attention_overhead, "sigma": 1.445}
+    one = Systems(values | {"mean_tokens": 0.0, "batch_window": 0.1}, by_name("one law of lengths"), 1)
+    one_scenario, shipped = one.scenario("asap"), paper.scenarios["asap"]
+    assert cut == 32768
+    assert one_scenario.policy == shipped.policy
+    assert one_scenario.replace(**{"cluster.profile.expert_load_cv": 2.3}).profile.value == profile
+    assert mu_of(1.445) == pytest.approx(7.5733, abs=5e-5)
+    assert one.ttft("default", 1.0) == pytest.approx(paper.ttft("default", 1.0), rel=0.05)
+
+
+def test_lengths_below_the_cut_have_the_fitted_mean() -> None:
+    drawn = Systems(VALUES, CHOSEN, 1).ready("asap").requests(20.0).prompt
+    assert drawn.mean() == pytest.approx(VALUES["mean_tokens"], rel=0.05)
+    assert drawn.max() <= 32768
+
+
+@pytest.mark.parametrize(("row", "holding", "violating"), [("comm-share", 0.2, 0.22), ("attn-len-aware", 3e-3, 1e-3)])
+def test_claims_count_where_they_are_violated(row: str, holding: float, violating: float) -> None:
+    assert shortfall(CLAIMS[row], holding) == 0.0
+    assert shortfall(CLAIMS[row], violating) == pytest.approx(
+        abs(np.log(violating / {"comm-share": 0.2}.get(row, 2e-3)))
+    )
+
+
+def test_residuals_are_what_the_objective_says() -> None:
+    """Recomputed from the model's values, row by row."""
+    found = residuals(VALUES, CHOSEN, 1)
+    systems = Systems(VALUES, CHOSEN, 1)
+    value = model_value("ttft-1-default", systems)
+    assert isinstance(value, float)
+    assert found[1] == pytest.approx(np.log(value / 0.533) / 0.03)
+    priors = [np.log(VALUES[one.name] / one.centre) / one.spread for one in CONSTANTS]
+    assert found[-len(CONSTANTS) :] == pytest.approx(priors)
+    assert objective(VALUES, CHOSEN, 1) == pytest.approx(0.5 * float(found @ found))
+
+
+@pytest.mark.slow
+def test_the_stored_point_is_a_minimum() -> None:
+    """Objective as stored, and not lower 5 % of a constant away in either direction, within the optimiser."""
+    stored = stored_fits()[CHOSEN.name]
+    assert objective(stored.values, CHOSEN) == pytest.approx(stored.objective, abs=2e-3)
+    for name in stored.values:
+        for factor in (0.95, 1.05):
+            moved = stored.values | {name: stored.values[name] * factor}
+            assert objective(moved, CHOSEN) > stored.objective - 0.02, (name, factor)
+
+
+def test_every_refitted_assumption_has_a_stored_fit_within_bounds() -> None:
+    fits = stored_fits()
+    assert set(fits) == {one.name for one in ASSUMPTIONS if one.refitted}
+    for one in fits.values():
+        assert all(constant.low <= one.values[constant.name] <= constant.high for constant in CONSTANTS)
+        assert one.objective == min(one.ends)
+
+
+def test_the_objective_chooses_among_the_shipped_variants() -> None:
+    """The chosen assumption is decided by rows that are fitted, not by targets."""
+    fits = stored_fits()
+    among = [one.name for one in ASSUMPTIONS if one.refitted and not one.name.startswith("+")]
+    assert min(among, key=lambda name: fits[name].objective) == CHOSEN.name
+
+
+def test_starts_are_the_centre_and_draws_within_bounds() -> None:
+    points = starts(3)
+    assert points[0] == pytest.approx(logs_of({one.name: one.centre for one in CONSTANTS}))
+    assert not np.array_equal(points[1], points[2])
+
+
+def test_packing_finds_pairs_and_serves_everyone() -> None:
+    """One group: packing and rolling pairs are one rule; four groups: batches meet, prompts wait for each other."""
+    packed = by_name("+ packed")
+    own = Systems(VALUES, packed, 1)
+    rolling = Systems(VALUES, CHOSEN, 1).scenario("asap").replace(pairing="rolling")
+    assert own.ttft("asap", 4.0) > Systems(VALUES, SHIPPED, 1).ttft("asap", 4.0)
+    from asapmodel.studies.evidence_paper_packing import PackedPrepared
+    from asapmodel.verbs.evaluate import prepare
+
+    lone = rolling.replace(D=1)
+    ready = prepare(lone, 6)
+    same = PackedPrepared(lone, ready.costing, 6)
+    assert same.ttft(3.0) == pytest.approx(ready.ttft(3.0), rel=1e-12)
+
+
+def test_contention_is_cheap_alone_and_dear_together() -> None:
+    senders, contention = Systems(VALUES, by_name("Default waits")), Systems(VALUES, CHOSEN)
+    one, other = (systems.costing("default").costs for systems in (senders, contention))
+
+    def iteration(costs, groups: int) -> float:  # type: ignore[no-untyped-def]
+        moves = sum(getattr(costs, name)(2000.0) for name in ("dispatch_send", "combine_send"))
+        return float(moves + costs.moe(2000.0 * groups))
+
+    assert iteration(other, 1) < iteration(one, 1)
+    assert iteration(other, 8) > iteration(one, 8)
+    # equal groups: senders are hidden behind the busiest receiver
+    whole = one.dispatch_send.per_token + one.combine_send.per_token
+    sent = other.dispatch_send.per_token + other.combine_send.per_token
+    chi = contention._busiest(32)
+    assert sent + 8 * contention.receiving("default") == pytest.approx(chi * whole)
+
+
+def test_bound_is_below_the_model() -> None:
+    """An iteration whose company costs nothing is shorter than the model's own, at the same TTFT alone."""
+    bound = gated_bound(VALUES, VALUES["sigma"], VALUES["batch_window"])
+    systems = Systems(VALUES, CHOSEN)
+    assert bound.ttft < systems.ttft("default", 4.0)
+
+
+def test_attention_at_its_peak_bounds_the_throughput() -> None:
+    mean, most = most_of_attention(VALUES, 1.445, one_law=True)
+    assert mean == pytest.approx(3890, rel=0.02)
+    narrow_mean, narrow = most_of_attention(VALUES, 0.8, one_law=True)
+    assert narrow_mean > mean
+    assert narrow < most
+
+
+def test_rows_without_runs_are_those_of_the_paper_study() -> None:
+    systems = Systems(VALUES, CHOSEN, 1)
+    assert model_value("dispatch-bytes", systems) == ROWS["dispatch-bytes"](systems.laws)
+    with pytest.raises(ValueError, match="eaas-512"):
+        model_value("eaas-512", systems)
+    assert set(SLO_ROWS) <= set(CLAIMS)
+
+
+def test_file_is_read_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = stored_fits()
+    text = evidence_paper_fit.format_fits(fits, "two\nlines")
+    assert text.startswith("# two\n# lines\n")
+    assert f'[fit."{CHOSEN.name}"]' in text
