@@ -102,7 +102,7 @@ def refuse_vllm_like(policy: Policy, what: str, where: str = "[policy]") -> None
     if not is_vllm_like(policy):
         return
     key, value = ("routing", repr(policy.routing)) if policy.queue_per_group else ("max_seqs", str(policy.max_seqs))
-    remedy = "leave it out, or use evaluate, capacity or compare"
+    remedy = "leave it out, or use explain or timeline"
     raise InputError(where, f"policy.{key}", f"is {value}, which {what} cannot follow", remedy)
 
 
@@ -119,6 +119,10 @@ def _conflicts_of_both(kind: Kind, policy: Policy) -> Iterator[Conflict]:
     if policy.schedule_ahead and not (policy.queue_per_group and batching == "chunks"):
         problem = "is true, but batches are formed ahead from queues per group, in chunks"
         yield Conflict("schedule_ahead", problem, f"give chunk_tokens and routing = {_QUEUES}, or leave it out")
+    for key in ("pad_groups", "idle_steps"):
+        if getattr(policy, key) and not (kind == "sync" and policy.queue_per_group):
+            problem = "is true, but it belongs to groups in lockstep with queues of their own"
+            yield Conflict(key, problem, f"give kind = 'sync' and routing = {_QUEUES}, or leave it out")
     if policy.counts == "step" and policy.routing != "fewest_requests":
         yield Conflict("counts", "is 'step', but no requests are counted", "give routing = 'fewest_requests'")
 

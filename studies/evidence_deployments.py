@@ -21,11 +21,11 @@ from asapmodel.studies.evidence_deployments_data import (
     statistics,
 )
 from asapmodel.studies.evidence_deployments_figure import figure
+from asapmodel.studies.evidence_deployments_lone import lone_numbers
 from asapmodel.studies.evidence_deployments_mechanisms import (
     agreement,
     constants,
     hypotheses,
-    latency,
     lone_count,
     repeats,
     split,
@@ -110,9 +110,9 @@ def page(pairs: Sequence[Pair]) -> str:
         waited=steps_waited(),
         agreement=agreement(),
         repeats=repeats(),
-        latency=latency(),
         alone=lone[0],
         logged=lone[1],
+        **lone_numbers(),
         **split(),
     )
 

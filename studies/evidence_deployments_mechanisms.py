@@ -26,7 +26,6 @@ __all__ = [
     "agreement",
     "constants",
     "hypotheses",
-    "latency",
     "lone_count",
     "repeats",
     "split",
@@ -40,6 +39,9 @@ _AHEAD: dict[str, Any] = {}
 _PLAIN = {"schedule_ahead": False}
 _RULES: dict[str, dict[str, Any]] = {
     "formed ahead; fewest requests, exact (shipped)": _AHEAD,
+    "... without padding": {"pad_groups": False},
+    "... without idle iterations": {"idle_steps": False},
+    "... with neither": {"pad_groups": False, "idle_steps": False},
     "formed ahead; fewest requests as of the last step": {"counts": "step"},
     "formed ahead; round robin": {"routing": "round_robin", "counts": "exact"},
     "formed at the start; fewest requests, exact": _PLAIN,
@@ -171,13 +173,6 @@ def split() -> dict[str, str]:
         "share_barrier": f"{1 - ahead[0]:.0%} and {1 - ahead[1]:.0%}",
         "share_router": f"{routed[0]:.0%} and {routed[1]:.0%}",
     }
-
-
-def latency() -> str:
-    """What the logs say of the time outside the steps, milliseconds."""
-    from asapmodel.studies.evidence_deployments_fit import back_to_back
-
-    return f"{1e3 * back_to_back():.0f}"
 
 
 def lone_count() -> tuple[str, str]:

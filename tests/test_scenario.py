@@ -288,6 +288,7 @@ def test_shipped_scenarios(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == bounds
     system = name.partition("-")[2]
     measured = {"chunk_tokens": 65536, "routing": "fewest_requests", "schedule_ahead": True, "max_seqs": 8}
+    measured |= {"pad_groups": True, "idle_steps": True}
     expected = {
         "default": Policy(max_batch_tokens=8192, batch_window=0.0),
         "chunked": Policy(chunk_tokens=8192, batch_window=0.0),

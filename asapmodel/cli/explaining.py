@@ -98,11 +98,15 @@ def _free_limits(answer: "Explanation") -> str:
     from asapmodel.cli.text import number
 
     regime = answer.regime
-    together = f"{number(answer.lower_rps)} to {number(min(answer.bounds_rps.values()))}"
+    if answer.lower_rps is None:
+        rest = "However prompts are sent to groups and cut; how much less uneven queues reach has no bound."
+    else:
+        together = f"{number(answer.lower_rps)} to {number(min(answer.bounds_rps.values()))}"
+        rest = f"All constraints of a group together: {together}."
     return (
         f"[bold]{regime.name}[/]: the tightest constraint is {regime.constraint}, at most "
         f"{number(answer.bounds_rps[regime.constraint])} requests/s whatever the order of service; the next regime, "
-        f"{regime.next_name}, is {number(regime.margin)} times as far. All constraints of a group together: {together}."
+        f"{regime.next_name}, is {number(regime.margin)} times as far. {rest}"
     )
 
 
@@ -112,10 +116,13 @@ def _lockstep_limits(answer: "Explanation") -> str:
 
     regime, whole = answer.regime, min(answer.bounds_rps.values())
     lost = 100 * (1 - answer.stability_limit_rps / whole)
+    equal, waiting = "Equal groups", "waiting for the slowest at barriers takes"
+    if answer.lower_rps is None:
+        equal, waiting = "Equal groups with as few steps as can be", "uneven queues and steps that are not full take"
     return (
         f"[bold]{regime.name}[/]: of an iteration of equal groups {regime.constraint} are the largest part, "
-        f"{number(regime.margin)} times the next ({regime.next_name}). Equal groups would be stable up to "
-        f"{number(whole)} requests/s; waiting for the slowest at barriers takes [bold]{lost:.0f} %[/] of that."
+        f"{number(regime.margin)} times the next ({regime.next_name}). {equal} would be stable up to "
+        f"{number(whole)} requests/s; {waiting} [bold]{lost:.0f} %[/] of that."
     )
 
 
@@ -178,6 +185,8 @@ def _advice(scenario: "Scenario", answer: "Explanation") -> list[str]:
     from asapmodel.cli.text import number
 
     given, policy = answer.advice, scenario.policy
+    if "left_out" in given:
+        return [f"No closed forms: {given['left_out']}."]
 
     def has(*names: str) -> bool:
         return all(isinstance(given.get(name), float) and given[name] == given[name] for name in names)

@@ -75,8 +75,12 @@ def _answer(scenario: Scenario, answer: Tuned) -> list[RenderableType]:
         numbers = f"{number(answer.before)} to [bold]{number(answer.after)} s[/]"
     out = table("[policy]", "scenario's", "best", "alone", "within 1 %")
     for one in answer.parameters:
-        out.add_row(one.key, _shown(one.before), _shown(one.best), f"{100 * one.alone:+.1f} %", _range(one))
-    changed = " ".join(f"--set policy.{key}={value}" for key, value in answer.policy.items())
+        before, best = _shown(one.key, one.before), _shown(one.key, one.best)
+        out.add_row(one.key, before, best, f"{100 * one.alone:+.1f} %", _range(one))
+    changed = " ".join(
+        f"--set policy.{key}={str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in answer.policy.items()
+    )
     return [
         f"[bold]{escape(answer.scenario)}[/]: {layout(scenario)}",
         f"{what}: {numbers}, {100 * answer.gain:+.1f} %.",
@@ -86,14 +90,18 @@ def _answer(scenario: Scenario, answer: Tuned) -> list[RenderableType]:
     ]
 
 
-def _shown(value: float | str) -> str:
+def _shown(key: str, value: float | str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if key == "max_seqs" and value == 0:
+        return "any number"
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:g} s"
 
 
 def _range(one: Flatness) -> str:
-    if isinstance(one.best, str):
-        return " or ".join(str(value) for value in one.within)
-    low, high = one.within
-    return _shown(low) if low == high else f"{_shown(low)} to {_shown(high)}"
+    words = [_shown(one.key, value) for value in one.within]
+    if isinstance(one.best, str | bool):
+        return " or ".join(words)
+    return words[0] if words[0] == words[1] else " to ".join(words)

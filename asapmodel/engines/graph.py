@@ -17,6 +17,7 @@ from asapmodel.systems.arrays import Outcome, Requests, cost_array, new_outcome,
 from asapmodel.systems.free import free_network, new_groups, run_free
 from asapmodel.systems.free_queues import Alone, new_steps, run_free_queues, step_rules
 from asapmodel.systems.lockstep_queues import run_lockstep_queues
+from asapmodel.systems.logs import IterationLog, StepLog, new_iteration_log, new_step_log
 from asapmodel.systems.queues import new_batches, new_queues, queue_rules
 
 __all__ = ["Run", "exposed_host_dispatch", "lockstep_arguments", "lockstep_run", "resource_names", "run"]
@@ -29,7 +30,8 @@ class Run:
     `busy_s` maps a resource to its busy seconds (groups: mean over groups), `critical_s` a phase to the seconds it
     paces the system; `tasks` counts completed tasks; `barrier_waste` is the share of the attention groups' stepping
     time lost at barriers (0 in free execution). In free execution batch `b` ends before request `bound[b]`, where batch
-    0 begins with the first request and every other where the one before ends.
+    0 begins with the first request and every other where the one before ends. With queues per group and logged tasks,
+    `steps` has what they hold, and `follow` says which request is behind another in its group's queue.
     """
 
     outcome: Outcome
@@ -41,6 +43,8 @@ class Run:
     barrier_waste: float
     log: Log
     bound: NDArray[np.int64]
+    steps: StepLog | None = None
+    follow: NDArray[np.int64] | None = None
 
 
 def exposed_host_dispatch(layout: Layout, policy: Policy, costs: LayerCosts) -> float:
@@ -113,9 +117,18 @@ def _run_free_queues(layout: Layout, policy: Policy, costs: LayerCosts, requests
     rules = queue_rules(layout, policy, costs.attention.per_token, costs.attention.per_token2)
     queues = new_queues(layout.D, requests)
     cost = cost_array(costs, exposed_host_dispatch(layout, policy, costs))
-    alone = Alone(lone, lone_state, new_log())
-    run_free_queues(network, state, log, alone, queues, rules, step_rules(policy), steps, cost, requests, outcome)
-    return _free_run(policy, state, outcome, steps.tally, np.zeros(0, dtype=np.int64), log)
+    alone = Alone(lone, lone_state, new_log(), new_step_log(1))
+    noted = new_step_log(layout.D, _most_steps(policy, requests) if len(log.start) else 0)
+    how = step_rules(policy)
+    run_free_queues(network, state, log, alone, queues, rules, how, steps, noted, cost, requests, outcome)
+    done = _free_run(policy, state, outcome, steps.tally, np.zeros(0, dtype=np.int64), log)
+    return replace(done, steps=noted, follow=queues.follow) if len(log.start) else done
+
+
+def _most_steps(policy: Policy, requests: Requests) -> int:
+    """Steps there can be: every one ends a prompt, or is a full chunk."""
+    tokens = int((requests.prompt - requests.cached).sum())
+    return len(requests.prompt) + (tokens // policy.chunk_tokens if policy.chunk_tokens else 0)
 
 
 def _free_run(
@@ -161,16 +174,19 @@ def lockstep_arguments(
 
 
 def lockstep_run(
-    layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests
+    layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, log: IterationLog | None = None
 ) -> tuple[Outcome, NDArray[np.float64]]:
-    """Run a synchronous system; return the requests' times, and the tally (`asapmodel.systems.lockstep.TALLY`)."""
+    """Run a synchronous system; return the requests' times, and the tally (`asapmodel.systems.lockstep.TALLY`).
+
+    A `log` is filled with queues per group or a limit on the prompts of an iteration.
+    """
     if is_vllm_like(policy):
         outcome = new_outcome(len(requests.arrival))
         rules = queue_rules(layout, policy, costs.attention.per_token, costs.attention.per_token2)
         queues = new_queues(layout.D, requests)
         coefficients, batches = lockstep.coefficients(costs), new_batches(2 * layout.D)
-        window = policy.batch_window
-        return outcome, run_lockstep_queues(coefficients, queues, rules, batches, window, requests, outcome)
+        noted, window = log or new_iteration_log(layout.D), policy.batch_window
+        return outcome, run_lockstep_queues(coefficients, queues, rules, batches, window, requests, outcome, noted)
     times = np.zeros((len(requests.arrival), 3))
     tally = lockstep.run_lockstep(*lockstep_arguments(layout, policy, costs), *requests, times)
     return Outcome(*np.ascontiguousarray(times.T)), tally

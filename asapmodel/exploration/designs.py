@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asapmodel.costing import is_modelled
 from asapmodel.errors import InputError
-from asapmodel.exploration.keys import acts, part
+from asapmodel.exploration.keys import DECIDING, acts, dropped, part
 from asapmodel.exploration.limits import Limits, Problem
-from asapmodel.policy import Kind
-from asapmodel.policy_rules import refuse_vllm_like
+from asapmodel.policy import Kind, Policy
 from asapmodel.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def _of_kind(
 ) -> Iterator[tuple[Scenario, Changes, tuple[Changes, ...]]]:
     """Points of one setting and kind: scenario, values and policies of each layout that has any."""
     fixed = _fixed(space, base, setting, kind)
-    policies, layouts = _acting(space, "policy", kind), _acting(space, "layout", kind)
+    policies, layouts = _policies(space, base, kind), _layouts(space, kind)
     valid = []
     for changes in policies:
         try:
@@ -171,14 +170,10 @@ _SMALLEST: dict[Kind, dict[str, Any]] = {"asap": {"D": 1, "T": 1, "E": 1}, "sync
 
 
 def _fixed(space: Space, base: Scenario, setting: Changes, kind: Kind) -> dict[str, Any]:
-    """The changes that all points of a setting and kind share; keys of the other kind are dropped."""
-    refuse_vllm_like(base.policy, "explore", base.source)
-    fixed = {**setting, "kind": kind}
-    if kind == "asap":
-        fixed["chunk_tokens"] = None
-        if base.system.E is None and "system.E" not in space.vary:
-            raise InputError(space.source, "vary.E", "is missing", "kind = 'asap' needs it, e.g. E = [8, 16]")
-    return fixed
+    """The changes that all points of a setting and kind share."""
+    if kind == "asap" and base.system.E is None and "system.E" not in space.vary:
+        raise InputError(space.source, "vary.E", "is missing", "kind = 'asap' needs it, e.g. E = [8, 16]")
+    return {**setting, "kind": kind}
 
 
 def _layout(base: Scenario, fixed: Changes, layout: Changes, limits: Limits) -> tuple[Scenario | None, Problem | None]:
@@ -211,11 +206,31 @@ def _combinations(space: Space, which: str) -> list[dict[str, Any]]:
     return [dict(zip(chosen, values, strict=True)) for values in product(*chosen.values())]
 
 
-def _acting(space: Space, which: str, kind: Kind) -> list[dict[str, Any]]:
-    """Combinations of the keys that act on a kind of system, each once."""
+def _layouts(space: Space, kind: Kind) -> list[dict[str, Any]]:
+    """Combinations of the degrees that a kind of system has, each once."""
     found: dict[str, dict[str, Any]] = {}
-    for changes in _combinations(space, which):
-        chunked = kind == "sync" and bool(changes.get("policy.chunk_tokens"))
-        own = {key: value for key, value in changes.items() if acts(key, kind, chunked)}
+    for changes in _combinations(space, "layout"):
+        own = {key: value for key, value in changes.items() if acts(key, kind)}
         found.setdefault(repr(own), own)
     return list(found.values())
+
+
+def _policies(space: Space, base: Scenario, kind: Kind) -> list[dict[str, Any]]:
+    """Combinations of the keys of `[policy]` that act, each once, whole: no policy keeps what another one changes."""
+    found: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
+    for changes in _combinations(space, "policy"):
+        policy = _deciding(base.policy, changes)
+        own = {key: value for key, value in changes.items() if acts(key, kind, policy)}
+        found.setdefault(repr(own), (own, dropped(kind, policy)))
+    given = {key: getattr(base.policy, key.partition(".")[2]) for _, without in found.values() for key in without}
+    kept = {key: value for key, value in given.items() if key in space.vary or value != _DEFAULTS[key]}
+    return [{**kept, **own, **{key: None for key in without if key in kept}} for own, without in found.values()]
+
+
+_DEFAULTS = {f"policy.{one.name}": one.default for one in fields(Policy)}
+
+
+def _deciding(policy: Policy, changes: Changes) -> Policy:
+    """A policy with the changes that decide which keys act."""
+    names = {name: changes[f"policy.{name}"] for name in DECIDING if f"policy.{name}" in changes}
+    return replace(policy, **names)

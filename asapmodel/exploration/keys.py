@@ -1,21 +1,34 @@
 """Keys of a scenario that a space varies: where they belong, which systems they act on, their column in the table."""
 
-from asapmodel.policy import Kind
+from asapmodel.policy import Kind, Policy
+from asapmodel.policy_rules import batching_of
 
-__all__ = ["acts", "column", "part"]
+__all__ = ["DECIDING", "acts", "column", "dropped", "part"]
+
+DECIDING = ("routing", "batching", "chunk_tokens", "micro_batches", "dual_batch")
+"""Keys of `[policy]` that decide which others act."""
 
 _IGNORED = {
-    "asap": {"policy.chunk_tokens", "policy.balance"},
+    "asap": {"policy.balance", "policy.pad_groups", "policy.idle_steps"},
     "sync": {
         "system.E",
         "policy.min_batch_tokens",
         "policy.exclusive_tokens",
         "policy.pairing",
         "policy.dual_batch",
+        "policy.micro_batches",
         "policy.overlap_moe",
         "policy.overlap_attention",
         "policy.super_kernel",
     },
+}
+_QUEUES_ONLY = {
+    "asap": ("policy.chunk_tokens", "policy.max_seqs", "policy.schedule_ahead"),
+    "sync": ("policy.schedule_ahead", "policy.pad_groups", "policy.idle_steps"),
+}
+_OTHER: dict[Kind, tuple[str, ...]] = {
+    "asap": ("policy.pad_groups", "policy.idle_steps"),
+    "sync": ("policy.micro_batches",),
 }
 _FLAT = ("system", "policy", "workload", "slo")
 
@@ -33,17 +46,50 @@ def part(key: str) -> str:
     return {"system": "layout", "policy": "policy"}.get(key.partition(".")[0], "setting")
 
 
-def acts(key: str, kind: Kind, chunked: bool = False) -> bool:
-    """Whether a key makes a difference to a kind of system, `chunked` if prompts are cut.
+def acts(key: str, kind: Kind, policy: Policy | None = None) -> bool:
+    """Whether a key makes a difference to a kind of system, with a policy whose `DECIDING` keys are known.
 
     Examples
     --------
     >>> acts("policy.pairing", "asap"), acts("policy.pairing", "sync"), acts("system.D", "sync")
     (True, False, True)
+    >>> split = Policy(routing="round_robin", chunk_tokens=8192, micro_batches="split")
+    >>> [acts(f"policy.{key}", "asap", split) for key in ("chunk_tokens", "pairing", "batch_window")]
+    [True, False, False]
     """
-    if chunked and key == "policy.max_batch_tokens":
-        return False
-    return key not in _IGNORED[kind]
+    policy = policy or Policy()
+    return key not in _IGNORED[kind] and key not in _idle(kind, policy)
+
+
+def _idle(kind: Kind, policy: Policy) -> set[str]:
+    """Keys that a policy leaves without effect."""
+    batching = batching_of(kind, policy)
+    idle = {"policy.max_batch_tokens"} if batching == "chunks" else set()
+    if kind == "sync":
+        return idle if policy.queue_per_group else idle.union(_QUEUES_ONLY["sync"])
+    if not policy.queue_per_group:
+        return set(_QUEUES_ONLY["asap"])
+    idle.add("policy.batch_window")
+    if batching != "min_tokens":
+        idle |= {"policy.min_batch_tokens", "policy.exclusive_tokens"}
+    if policy.micro != "pair":
+        idle.add("policy.pairing")
+    if batching == "chunks" or policy.micro_batches != "auto":
+        idle.add("policy.dual_batch")
+    return idle
+
+
+def dropped(kind: Kind, policy: Policy) -> tuple[str, ...]:
+    """Keys that a base scenario may have and another kind or routing cannot: they are taken as not given.
+
+    Examples
+    --------
+    >>> queues = Policy(routing="round_robin")
+    >>> dropped("sync", queues), dropped("asap", queues)
+    (('policy.micro_batches',), ('policy.pad_groups', 'policy.idle_steps'))
+    """
+    own = () if policy.queue_per_group else _QUEUES_ONLY[kind]
+    return (*_OTHER[kind], *own)
 
 
 def column(key: str) -> str:

@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from asapmodel.costs import LayerCosts
 from asapmodel.engines.analysis import Problem
 from asapmodel.policy import Policy
+from asapmodel.policy_rules import batching_of
 
 __all__ = ["TIMES", "Knob", "knobs_of", "scaled_costs", "scaled_times"]
 
 _LAWS = ("attention", "dispatch_send", "dispatch_recv", "moe", "combine_send", "combine_recv", "dense")
 _TIMES = ("host_dispatch", "step_overhead", "request_latency")
 _SIZES = {
-    "sync": ("max_batch_tokens", "chunk_tokens"),
-    "asap": ("min_batch_tokens", "exclusive_tokens", "max_batch_tokens"),
+    "chunks": ("chunk_tokens",),
+    "prompts": ("max_batch_tokens",),
+    "min_tokens": ("min_batch_tokens", "exclusive_tokens", "max_batch_tokens"),
 }
 TIMES = "all times"
 """Name of the knob that scales every time at once: all costs and the window."""
@@ -95,15 +97,14 @@ def knobs_of(problem: Problem, wanted: Callable[[str], bool] = lambda _: True) -
         for field in record.__slots__:
             values[f"costs.{law}.{field}"] = getattr(record, field)
     values |= {f"costs.{name}": getattr(costs, name) for name in _TIMES}
-    values["policy.batch_window"] = policy.batch_window
-    values |= {f"policy.{name}": float(getattr(policy, name)) for name in _SIZES[problem.layout.kind]}
+    if problem.layout.kind == "sync" or not policy.queue_per_group:  # groups that act alone do not wait
+        values["policy.batch_window"] = policy.batch_window
+    sizes = _SIZES[batching_of(problem.layout.kind, policy)]
+    values |= {f"policy.{name}": float(getattr(policy, name)) for name in sizes}
     if costs.dense_layers == 0:
         values = {name: value for name, value in values.items() if not name.startswith("costs.dense.")}
     if problem.layout.kind == "sync" or policy.super_kernel:
         del values["costs.host_dispatch"]  # hidden
-    unused = "policy.max_batch_tokens" if policy.chunk_tokens else "policy.chunk_tokens"
-    if problem.layout.kind == "sync":
-        del values[unused]
     return [Knob(name, value) for name, value in values.items() if value > 0 and wanted(name)]
 
 

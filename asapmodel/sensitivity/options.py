@@ -12,6 +12,7 @@ from asapmodel.engines.effort import QUICK
 from asapmodel.engines.problem import problem_of
 from asapmodel.engines.queueing import analyse
 from asapmodel.errors import InputError
+from asapmodel.policy import AT_ARRIVAL, Policy
 from asapmodel.scenario import Scenario
 from asapmodel.sensitivity.local import Curve, NoLocalAnswer
 from asapmodel.solvers.queue_errors import QueueError
@@ -71,6 +72,8 @@ def _throughput(scenario: Scenario) -> float | None:
 
 def _switches(scenario: Scenario) -> dict[str, dict[str, Any]]:
     policy = scenario.policy
+    if policy.queue_per_group:
+        return _queue_switches(scenario.layout.kind == "sync", policy)
     if scenario.layout.kind == "sync":
         found: dict[str, dict[str, Any]] = {}
         if policy.balance == "tokens":
@@ -85,6 +88,33 @@ def _switches(scenario: Scenario) -> dict[str, dict[str, Any]]:
     if policy.dual_batch:
         other = "rolling" if policy.pairing == "locked" else "locked"
         found[f"pairing {other}"] = {"pairing": other}
+    return found | _stream_switches(policy)
+
+
+def _queue_switches(sync: bool, policy: Policy) -> dict[str, dict[str, Any]]:
+    """Switches of groups with queues of their own."""
+    found: dict[str, dict[str, Any]] = {
+        f"routing {rule.replace('_', ' ')}": {"routing": rule, "counts": "exact"}
+        for rule in AT_ARRIVAL
+        if rule != policy.routing
+    }
+    if policy.chunk_tokens:
+        found["chunks half as long"] = {"chunk_tokens": max(policy.chunk_tokens // 2, 1)}
+        found["chunks twice as long"] = {"chunk_tokens": 2 * policy.chunk_tokens}
+        word = "when the step starts" if policy.schedule_ahead else "a step ahead"
+        found[f"batches formed {word}"] = {"schedule_ahead": not policy.schedule_ahead}
+    if policy.max_seqs:
+        found["any number of prompts in a step"] = {"max_seqs": 0}
+    if not sync:
+        other = "none" if policy.micro == "split" else "split"
+        found["steps in one piece" if other == "none" else "steps in two halves"] = {"micro_batches": other}
+        found |= _stream_switches(policy)
+    return found
+
+
+def _stream_switches(policy: Policy) -> dict[str, dict[str, Any]]:
+    """Switches of the devices of an asynchronous system."""
+    found: dict[str, dict[str, Any]] = {}
     if not policy.overlap_attention:
         found["streams on attention devices"] = {"overlap_attention": True}
     word = "without " if policy.overlap_moe else ""

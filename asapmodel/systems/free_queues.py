@@ -22,6 +22,7 @@ from asapmodel.solvers.event_graph import Log, Network, State, advance, launch_p
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.systems.batching import piece_work
 from asapmodel.systems.free import fill_durations
+from asapmodel.systems.logs import StepLog, note_taken
 from asapmodel.systems.queues import (
     MIN_TOKENS,
     Batches,
@@ -73,6 +74,7 @@ class Alone(NamedTuple):
     net: Network
     st: State
     log: Log
+    noted: StepLog
 
 
 def step_rules(policy: Policy) -> StepRules:
@@ -118,21 +120,26 @@ def _first_half(q: Queues, requests: Requests, k: int, before: int, n: float) ->
 
 
 @arrays_only
-def _start(net: Network, st: State, log: Log, chain: int, chains: int, now: float, first: int, stop: int) -> None:
+def _start(
+    net: Network, st: State, log: Log, noted: StepLog, chain: int, chains: int, now: float, first: int, stop: int
+) -> None:
     """Start so many chains of a group, one behind the other, on segments `first` to `stop - 1`."""
     for one in range(chain, chain + chains):
         launch_part(net, st, log, one, now, first, stop)
+        serial = st.serial[one]
+        if serial < noted.launch.shape[0]:
+            noted.launch[serial] = noted.step[st.lane[one]]
 
 
 @arrays_only
 def _time_alone(alone: Alone, before: float, duration: Floats, lead: int) -> float:
     """Time of a step in two halves on idle resources: `before` its cut, then both through the MoE layers."""
-    net, st, log = alone
+    net, st, log, noted = alone
     stop = net.segment_repeats.shape[0]
     for half in range(2):
         for position in range(duration.shape[1]):
             st.duration[half, position] = duration[lead + half, position]
-    _start(net, st, log, 0, 2, 0.0, _BEFORE, stop)
+    _start(net, st, log, noted, 0, 2, 0.0, _BEFORE, stop)
     for _ in range(2):
         advance(net, st, log, np.inf)
     return float(before + st.clock[0])
@@ -164,6 +171,7 @@ def _take_step(
     rules: QueueRules,
     how: StepRules,
     steps: Steps,
+    noted: StepLog,
     cost: Floats,
     requests: Requests,
     outcome: Outcome,
@@ -202,6 +210,7 @@ def _take_step(
     batches.prompts[chain], batches.ending[chain] = batches.prompts[ahead], batches.ending[ahead]
     batches.n[chain], batches.w[chain] = n, w
     steps.exclusive[group] = rules.batching == MIN_TOKENS and requests.prompt[first] > rules.exclusive_tokens
+    note_taken(noted, batches, chain, int(steps.tally[0]), group)
     steps.tally[0] += 1.0
     steps.tally[1] += n
     begin(q, requests, outcome, batches, chain, now, kernel)
@@ -222,11 +231,15 @@ def run_free_queues(
     rules: QueueRules,
     how: StepRules,
     steps: Steps,
+    noted: StepLog,
     cost: Floats,
     requests: Requests,
     outcome: Outcome,
 ) -> None:
-    """Run a whole request sequence to its end; a group acts when a prompt joins it and when a batch of it ends."""
+    """Run a whole request sequence to its end; a group acts when a prompt joins it and when a batch of it ends.
+
+    `noted` is filled with the steps, as far as it has room.
+    """
     count = requests.arrival.shape[0]
     stop = net.segment_repeats.shape[0]
     whole_first = net.segment_repeats[0] + net.segment_repeats[1] > 0  # there is something before the cut
@@ -241,7 +254,7 @@ def run_free_queues(
             if steps.opening[group] > 0:  # the cut
                 steps.opening[group] = 0
                 steps.active[group] = 2
-                _start(net, st, log, chain, 2, now, _BEFORE, stop)
+                _start(net, st, log, noted, chain, 2, now, _BEFORE, stop)
                 continue
             steps.active[group] -= 1
             if how.split and steps.active[group] > 0:
@@ -256,7 +269,7 @@ def run_free_queues(
             arrived += 1
         fresh = steps.active[group] == 0
         while _may_take(q, rules, how, steps, requests, group, fresh):
-            chain = _take_step(net, st, alone, q, rules, how, steps, cost, requests, outcome, group, now)
+            chain = _take_step(net, st, alone, q, rules, how, steps, noted, cost, requests, outcome, group, now)
             chains, begin, end = 1, 0, stop
             if steps.opening[group] > 0:
                 if whole_first:
@@ -265,4 +278,4 @@ def run_free_queues(
                     steps.opening[group] = 0
                     chains, begin = 2, _BEFORE
             steps.active[group] += chains
-            _start(net, st, log, chain, chains, now, begin, end)
+            _start(net, st, log, noted, chain, chains, now, begin, end)

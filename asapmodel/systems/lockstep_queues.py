@@ -7,6 +7,10 @@ With `schedule_ahead` a group that takes part in an iteration forms the batch of
 finds nothing then, it sits out the next iteration, whatever arrives meanwhile, and forms a batch at the start of the
 one after. An iteration in which all sit out has only its overhead, and the fixed times of transfers and experts. One
 whose batches were all formed ahead has no overhead: they were prepared while the iteration before ran.
+
+With `padded` groups all compute as many tokens as the largest, idle ones too: attention per token, dense layers and
+experts are those of `D` times the largest batch. Attention work stays each group's own. A `restless` engine that has no
+work runs empty iterations, and what arrives waits for the end of the one that runs.
 """
 
 import numpy as np
@@ -29,6 +33,7 @@ from asapmodel.systems.lockstep_iteration import (
     MOVE1,
     STEP,
 )
+from asapmodel.systems.logs import IterationLog, note_iteration
 from asapmodel.systems.queues import Batches, QueueRules, Queues, begin, form, join, note_step, settle
 
 __all__ = ["run_backlogged_queues", "run_lockstep_queues"]
@@ -37,11 +42,20 @@ Floats = NDArray[np.float64]
 
 
 @arrays_only
-def _alone(c: Floats, n: float, w: float) -> float:
-    """Time of an iteration in which only one group has work."""
-    layer = c[A0] + c[A1] * n + c[A2] * w + c[MOVE0] + c[MOVE1] * n + max(c[FLOOR], c[EXPERT] * n)
+def _alone(c: Floats, n: float, w: float, copies: int) -> float:
+    """Time of an iteration in which only one group has work; `copies` groups compute its tokens."""
+    layer = c[A0] + c[A1] * n + c[A2] * w + c[MOVE0] + c[MOVE1] * n + max(c[FLOOR], c[EXPERT] * n * copies)
     dense = c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w
     return float(c[STEP] + c[DENSE_LAYERS] * dense + c[MOE_LAYERS] * layer)
+
+
+@arrays_only
+def _woken(c: Floats, rules: QueueRules, now: float, first: float) -> float:
+    """When an engine that became idle at `now` starts for a prompt it may start at `first`."""
+    empty = c[STEP] + c[MOE_LAYERS] * (c[MOVE0] + c[FLOOR])
+    if not rules.restless or now == -np.inf or empty == 0.0:
+        return first
+    return float(max(first, now + empty * np.ceil((first - now) / empty)))
 
 
 @arrays_only
@@ -76,23 +90,31 @@ def _iterate(
     tally: Floats,
 ) -> float:
     """Start the next iteration, add it to the tally and return its time."""
-    largest = total = slowest = slowest_dense = own = 0.0
+    largest = total = widest = slowest = slowest_dense = own = 0.0
+    groups = q.head.shape[0]
     prepared = True
-    for group in range(q.head.shape[0]):
+    for group in range(groups):
         late = _next_batch(q, rules, requests, batches, group)
         if batches.prompts[group] == 0:
             continue
         prepared = prepared and not late
         n, w = batches.n[group], batches.w[group]
-        begin(q, requests, outcome, batches, group, now, _alone(c, n, w) - (0.0 if late else c[STEP]))
+        alone = _alone(c, n, w, groups if rules.padded else 1)
+        begin(q, requests, outcome, batches, group, now, alone - (0.0 if late else c[STEP]))
         attention = c[A0] + c[A1] * n + c[A2] * w
         own += attention
         total += n
         largest = max(largest, n)
+        widest = max(widest, w)
         slowest = max(slowest, attention)
         slowest_dense = max(slowest_dense, c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w)
         tally[5] += 1.0
     note_step(q, rules)
+    tokens = total
+    if rules.padded and total > 0:
+        total = groups * largest
+        slowest = c[A0] + c[A1] * largest + c[A2] * widest
+        slowest_dense = c[DENSE0] + c[DENSE1] * largest + c[DENSE2] * widest
     moves = c[MOVE0] + c[MOVE1] * largest
     experts = max(c[FLOOR], c[EXPERT] * total)
     overhead = 0.0 if prepared and total > 0 else c[STEP]
@@ -103,7 +125,7 @@ def _iterate(
     tally[2] += slowest * layers
     tally[3] += moves * c[MOE_LAYERS]
     tally[4] += experts * c[MOE_LAYERS]
-    tally[6] += total
+    tally[6] += tokens
     return time
 
 
@@ -126,11 +148,13 @@ def run_lockstep_queues(
     window: float,
     requests: Requests,
     outcome: Outcome,
+    log: IterationLog,
 ) -> Floats:
     """Run a request sequence to its end.
 
-    The idle engine starts `window` after the next arrival. A prompt is routed when it arrives (at equal instants before
-    the iteration ends), or, with `rules.at_start`, when the next iteration starts.
+    The idle engine starts `window` after the next arrival (restless: at the next end of an empty iteration). A prompt
+    is routed when it arrives (at equal instants before the iteration ends), or, with `rules.at_start`, when the next
+    iteration starts.
 
     Parameters
     ----------
@@ -144,6 +168,8 @@ def run_lockstep_queues(
         The idle engine's wait, seconds.
     requests, outcome
         In the order of arrival; the outcome is filled, its `kernel` must be 0.
+    log : IterationLog
+        Filled.
 
     Returns
     -------
@@ -156,12 +182,14 @@ def run_lockstep_queues(
     now = -np.inf
     while finished < count:
         if arrived == finished and requests.arrival[arrived] > now:
-            now = requests.arrival[arrived] + window
+            now = _woken(c, rules, now, requests.arrival[arrived] + window)
             batches.prompts[:] = 0
         while arrived < count and requests.arrival[arrived] <= now:
             join(q, rules, requests, arrived)
             arrived += 1
-        now += _iterate(c, q, rules, requests, outcome, batches, now, tally)
+        time = _iterate(c, q, rules, requests, outcome, batches, now, tally)
+        note_iteration(log, batches, now, time)
+        now += time
         while not rules.at_start and arrived < count and requests.arrival[arrived] <= now:
             join(q, rules, requests, arrived)
             arrived += 1

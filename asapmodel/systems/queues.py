@@ -44,7 +44,8 @@ _WAITING_WEIGHT = 4  # of a waiting prompt in the count by which vLLM routes, ag
 class QueueRules(NamedTuple):
     """Routing and batching as numbers a compiled function can read; `budget` is what a batch may hold, tokens.
 
-    `at_start`: prompts are routed when an iteration starts, not when they arrive.
+    `at_start`: prompts are routed when an iteration starts, not when they arrive. `padded`, `restless`: groups in
+    lockstep compute as many tokens as the largest; they run empty iterations while idle.
     """
 
     routing: int
@@ -55,6 +56,8 @@ class QueueRules(NamedTuple):
     exclusive_tokens: int
     max_seqs: int
     ahead: bool
+    padded: bool
+    restless: bool
     per_token: float
     per_token2: float
 
@@ -104,6 +107,8 @@ def queue_rules(layout: Layout, policy: Policy, per_token: float, per_token2: fl
         exclusive_tokens=policy.exclusive_tokens,
         max_seqs=policy.max_seqs or _UNLIMITED,
         ahead=policy.schedule_ahead,
+        padded=policy.pad_groups,
+        restless=policy.idle_steps,
         per_token=per_token,
         per_token2=per_token2,
     )

@@ -8,6 +8,7 @@ from asapmodel.engines.graph import Run, resource_names
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import Requests
 from asapmodel.timelines.spans import Track
+from asapmodel.timelines.steps import shades, step_parts
 from asapmodel.timelines.tasks import Batches, Tasks, group_track, pool_track
 
 __all__ = ["free_tasks"]
@@ -34,14 +35,15 @@ def free_tasks(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requ
     Returns
     -------
     Tasks
-        Streams from top to bottom: groups, then the pool, each as a batch goes through them.
+        Streams from top to bottom: groups, then the pool, each as a batch goes through them. With queues per group a
+        batch is a step, or a part of one.
     """
     tracks, place = _tracks(layout, policy)
     log, count = run.log, int(run.log.recorded[0])
     position = log.position[:count]
     return Tasks(
         tracks=tracks,
-        batches=_batches(policy.slots, requests, run),
+        batches=_batches(policy.slots, requests, run) if run.steps is None else step_parts(policy, requests, run),
         track=place[log.resource[:count]],
         phase=position,
         layer=log.repetition[:count] + np.where(position >= _FIRST_MOE_PHASE, costs.dense_layers, 0),
@@ -77,7 +79,7 @@ def _batches(slots: int, requests: Requests, run: Run) -> Batches:
     known, where = np.unique(run.log.run[:count], return_index=True)
     chain = run.log.chain[where]
     group[known] = chain // slots
-    shade[known] = _shades(chain, slots, run.outcome.start[first[known]], run.outcome.end[first[known]])
+    shade[known] = shades(chain, slots, run.outcome.start[first[known]], run.outcome.end[first[known]])
     return Batches(
         number=np.arange(len(first)),
         group=group,
@@ -86,18 +88,3 @@ def _batches(slots: int, requests: Requests, run: Run) -> Batches:
         tokens=np.add.reduceat(tokens, first),
         work=np.add.reduceat(work, first),
     )
-
-
-def _shades(chain: Ints, slots: int, launch: NDArray[np.float64], end: NDArray[np.float64]) -> list[int]:
-    """0 or 1 by batch: another one than the group's other active batch has, or else than the one before."""
-    shades: list[int] = []
-    newest: dict[int, int] = {}  # the last batch of a group
-    latest: dict[int, int] = {}  # that of a chain
-    for b, one in enumerate(chain.tolist()):
-        group, slot = divmod(one, slots)
-        other = latest.get(group * slots + 1 - slot) if slots > 1 else None
-        if other is None or end[other] <= launch[b]:
-            other = newest.get(group)
-        shades.append(0 if other is None else 1 - shades[other])
-        newest[group] = latest[one] = b
-    return shades

@@ -3,7 +3,7 @@
 All layers of an iteration take the same time, so each of its instants is a product: with `u` its start, `b` the longest
 attention and dense network of a dense layer, and `c` the time of an MoE layer, MoE layer `l` starts at
 
-    u + step_overhead + dense_layers b + l c
+    u + step_overhead + dense_layers b + l c            (formed ahead: without the overhead)
 
 Within a layer all groups wait for the longest attention, and then go through transfers and experts together, groups
 without a batch as well: the experts are on their devices, too.
@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
-from asapmodel.engines.graph import lockstep_arguments
+from asapmodel.engines.graph import lockstep_arguments, lockstep_run
 from asapmodel.policy import Layout, Policy
+from asapmodel.policy_rules import is_vllm_like
 from asapmodel.systems.arrays import Requests
 from asapmodel.systems.lockstep import record_iterations
+from asapmodel.systems.logs import new_iteration_log
 from asapmodel.timelines.tasks import PHASES, Batches, Tasks, group_track
 
 __all__ = ["lockstep_tasks", "tasks_per_iteration"]
@@ -30,10 +32,11 @@ _STEP, _DENSE, _ATTENTION, _TOGETHER = 0, 1, 2, range(3, len(PHASES))  # the las
 
 
 class _Iterations(NamedTuple):
-    """Start and end by iteration; tokens and work by iteration and group; seconds."""
+    """Start, end and overhead by iteration; tokens and work that are computed by iteration and group; seconds."""
 
     start: Floats
     end: Floats
+    overhead: Floats
     n: Floats
     w: Floats
 
@@ -75,8 +78,7 @@ def lockstep_tasks(
     count : int
         Iterations that overlap the window.
     """
-    table, known = np.zeros((room, 3)), np.zeros((room, 3, layout.D))
-    count = record_iterations(*lockstep_arguments(layout, policy, costs), *requests, *window, table, known)
+    table, known, count = _recorded(layout, policy, costs, requests, window, room)
     number, start, time = table[:count].T
     prompts, n, w = np.moveaxis(known[:count], 1, 0)
     iteration, group = np.indices(n.shape)
@@ -89,8 +91,41 @@ def lockstep_tasks(
         tokens=n.ravel().astype(np.int64),
         work=w.ravel(),
     )
-    pieces = _pieces(costs, _Iterations(start, start + time, n, w))
+    computed = _padded(n) if policy.pad_groups else n
+    overhead = (
+        _overheads(costs, time, computed, w) if policy.schedule_ahead else np.full_like(start, costs.step_overhead)
+    )
+    pieces = _pieces(costs, _Iterations(start, start + time, overhead, computed, w))
     return _tasks(pieces, batches, layout.D, window), count
+
+
+def _recorded(
+    layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, window: tuple[float, float], room: int
+) -> tuple[Floats, Floats, int]:
+    """Number, start and time of the iterations; prompts, tokens and work by group; how many overlap the window."""
+    if is_vllm_like(policy):
+        log = new_iteration_log(layout.D, room, window)
+        lockstep_run(layout, policy, costs, requests, log)
+        return log.table, log.batches, int(log.counts[1])
+    table, known = np.zeros((room, 3)), np.zeros((room, 3, layout.D))
+    count = record_iterations(*lockstep_arguments(layout, policy, costs), *requests, *window, table, known)
+    return table, known, count
+
+
+def _padded(n: Floats) -> Floats:
+    """Tokens that groups compute if all are padded to the largest, those without a batch too."""
+    return np.broadcast_to(n.max(axis=1, keepdims=True, initial=0.0), n.shape)
+
+
+def _overheads(costs: LayerCosts, time: Floats, n: Floats, w: Floats) -> Floats:
+    """What of the iterations' times is no layer's: all of the overhead, or nothing where batches were formed ahead."""
+    works = n > 0
+    dense = np.where(works, costs.dense_layer(n, w), 0.0).max(axis=1)
+    own = np.where(works, costs.attention(n, w), 0.0).max(axis=1)
+    largest = n.max(axis=1, initial=0.0)
+    moved = sum(costs.phases(largest, largest)[k] for k in (1, 2, 4, 5))
+    layers = costs.dense_layers * dense + costs.moe_layers * (own + moved + costs.moe(n.sum(axis=1)))
+    return np.where(time - layers > 0.5 * costs.step_overhead, costs.step_overhead, 0.0)
 
 
 def _pieces(costs: LayerCosts, run: _Iterations) -> list[_Piece]:
@@ -112,8 +147,8 @@ def _pieces(costs: LayerCosts, run: _Iterations) -> list[_Piece]:
     meeting[:1] = np.where(works, attention_end[:1], low[:1, :, None])
     pieces = []
     if costs.step_overhead > 0:
-        begin = run.start[None, :, None]
-        pieces.append(_Piece(_STEP, 0, begin, begin, low[:1, :, None], everyone))
+        begin, paid = run.start[None, :, None], everyone & (run.overhead > 0)[:, None]
+        pieces.append(_Piece(_STEP, 0, begin, begin, low[:1, :, None], paid))
     pieces.append(_Piece(_DENSE, 0, dense_ready[:-1], dense_start, dense_end, works))
     pieces.append(_Piece(_ATTENTION, costs.dense_layers, attention_ready, attention_start, attention_end, works))
     for phase, start, end in zip(_TOGETHER, edges[1:], edges[2:], strict=False):
@@ -124,7 +159,7 @@ def _pieces(costs: LayerCosts, run: _Iterations) -> list[_Piece]:
 
 def _dense_starts(costs: LayerCosts, run: _Iterations, longest: Floats) -> Floats:
     """Starts of the dense layers and of what follows them, by layer and iteration."""
-    low: Floats = run.start + costs.step_overhead + np.arange(costs.dense_layers + 1)[:, None] * longest
+    low: Floats = run.start + run.overhead + np.arange(costs.dense_layers + 1)[:, None] * longest
     return np.minimum(low, run.end)
 
 

@@ -129,7 +129,7 @@ def flatness(evaluations: Evaluations, start: Places, best: Places, share: float
 
         enough = (1 - share) * evaluations(best)
         within: tuple[Value, ...]
-        if isinstance(one.values[0], str):
+        if isinstance(one.values[0], str | bool):
             within = tuple(value for place, value in enumerate(one.values) if at(place) >= enough)
         else:
             within = (

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from asapmodel.circuits.batches import Batches, form_batches, form_iterations
-from asapmodel.circuits.bounds import JOINT, REGIMES, Regime, regime_of, throughput_bounds
+from asapmodel.circuits.batches import form_batches, form_iterations
+from asapmodel.circuits.bounds import JOINT, REGIMES, Bounds, Regime, regime_of, throughput_bounds
+from asapmodel.circuits.queue_bounds import queue_bounds
 from asapmodel.costing import length_grid
 from asapmodel.errors import NoAnswer
-from asapmodel.policy_rules import refuse_vllm_like
+from asapmodel.policy_rules import is_vllm_like
 from asapmodel.result import Assumption, Result
 from asapmodel.scenario import Scenario
 from asapmodel.sensitivity.elasticities import (
@@ -48,11 +49,13 @@ class Explanation:
     result : Result
         TTFT at the rate that was asked for.
     regime : Regime
-        The tightest constraint on throughput, whatever the order of service, and the next; rates are batches/s.
+        The tightest constraint on throughput, whatever the order of service, and the next; rates are batches/s, with
+        queues per group prompts/s.
     bounds_rps : dict
         Upper bounds of the stability limit by constraint, requests/s, the tightest first.
-    lower_rps : float
-        What the system reaches at least, requests/s.
+    lower_rps : float or None
+        What the system reaches at least, requests/s; None where no such bound is known: with queues per group or a
+        limit on the prompts of a step.
     elasticities : tuple of Elasticity
         With respect to every number of costs and policy.
     objective_elasticity, rate_elasticity : float
@@ -62,7 +65,8 @@ class Explanation:
     options : tuple of Option
         Other choices, if asked for.
     advice : dict
-        Numbers of the closed forms, if asked for.
+        Numbers of the closed forms, if asked for; with queues per group or a limit on the prompts of a step only
+        ``left_out``, which says why there are none.
     """
 
     scenario: str
@@ -74,7 +78,7 @@ class Explanation:
     result: Result
     regime: Regime
     bounds_rps: dict[str, float]
-    lower_rps: float
+    lower_rps: float | None
     elasticities: tuple[Elasticity, ...]
     objective_elasticity: float
     rate_elasticity: float
@@ -132,7 +136,6 @@ def explain(
     InputError
         If the rate is no positive number, or the scenario cannot be evaluated.
     """
-    refuse_vllm_like(scenario.policy, "explain", scenario.source)
     ready = prepared or prepare(scenario)
     curve = Curve(ready.analysis, lambda law: law_statistic(law, scenario.slo))
     point = _point(scenario, ready, curve, rate)
@@ -141,8 +144,7 @@ def explain(
         found = elasticities(ready.problem, curve, point, knobs, range(walks))
     except (QueueError, NoLocalAnswer) as error:
         raise NoAnswer(f"{scenario.source}: a system a tenth off has no answer ({error})") from None
-    batches = _batches(ready)
-    bounds = throughput_bounds(scenario.layout, scenario.policy, ready.costing.costs, batches)
+    bounds = _bounds(ready)
     upper = {name: bounds.prompts * value for name, value in sorted(bounds.upper.items(), key=lambda item: item[1])}
     return Explanation(
         scenario=scenario.name,
@@ -154,7 +156,7 @@ def explain(
         result=evaluate(scenario, point.rate_rps, prepared=ready),
         regime=regime_of(bounds),
         bounds_rps=upper,
-        lower_rps=bounds.prompt_rates[0],
+        lower_rps=bounds.prompt_rates[0] or None,
         elasticities=tuple(found),
         objective_elasticity=objective_elasticity(curve, point),
         rate_elasticity=rate_elasticity(curve, point.rate_rps),
@@ -187,22 +189,27 @@ def _point(scenario: Scenario, ready: Prepared, curve: Curve, rate: float | None
 
 
 def _advice(ready: Prepared) -> dict[str, float | str]:
+    scenario = ready.scenario
+    if is_vllm_like(scenario.policy):
+        return {"left_out": "they are of one queue for all groups, without a limit on the prompts of a step"}
     from asapmodel.closed_forms.advice import of_scenario  # SymPy builds fifty formulas
 
-    scenario = ready.scenario
     return of_scenario(ready.costing.costs, scenario.layout, scenario.policy, length_grid(scenario))
 
 
-def _batches(ready: Prepared) -> Batches:
-    """What a backlog of the engine's own prompts is cut into."""
+def _bounds(ready: Prepared) -> Bounds:
+    """Of what a backlog of the engine's own prompts is cut into, or, where that depends on times, of the prompts."""
     from asapmodel.engines.walk_sequences import even_deck
 
     layout, policy, prompts = ready.scenario.layout, ready.scenario.policy, ready.problem.prompts
+    costs = ready.costing.costs
+    if is_vllm_like(policy):
+        return queue_bounds(layout, policy, costs, prompts.prompt, prompts.cached)
     order = even_deck(len(prompts.prompt), 2)
     waiting = make_requests(np.zeros(len(order)), prompts.prompt[order], prompts.cached[order])
-    if layout.kind == "sync":
-        return form_iterations(layout, policy, ready.costing.costs, waiting)
-    return form_batches(layout, policy, waiting)
+    iterations = layout.kind == "sync"
+    batches = form_iterations(layout, policy, costs, waiting) if iterations else form_batches(layout, policy, waiting)
+    return throughput_bounds(layout, policy, costs, batches)
 
 
 def regimes_of(bounds: dict[str, float]) -> Sequence[tuple[str, str, float]]:

@@ -10,7 +10,6 @@ from asapmodel import units
 from asapmodel.engines.graph import run
 from asapmodel.errors import InputError
 from asapmodel.files import atomic, check_writable
-from asapmodel.policy_rules import refuse_vllm_like
 from asapmodel.scenario import Scenario
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.timelines.chrome import Event, threads_of, trace_events, write_trace
@@ -150,7 +149,6 @@ def timeline(
     InputError
         If there is no rate, or the window is empty, after the end of the run, or has more than `MOST_TASKS` tasks.
     """
-    refuse_vllm_like(scenario.policy, "timeline", scenario.source)
     first = _seconds("--from", start)
     length = math.inf if duration is None else _seconds("--for", duration)
     if length == 0:

@@ -8,7 +8,6 @@ from asapmodel.engines.effort import STEADY
 from asapmodel.engines.problem import problem_of
 from asapmodel.engines.screening import screen
 from asapmodel.errors import InputError, NoAnswer
-from asapmodel.policy_rules import refuse_vllm_like
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.queue_errors import QueueError
 from asapmodel.summary import law_statistic
@@ -93,7 +92,6 @@ def tune(
     Screened with the quick effort, whose SLO throughputs scatter by some tenths of a per cent between neighbouring
     policies: the optimum is found to about that. `before` and `after` are of the full effort.
     """
-    refuse_vllm_like(scenario.policy, "tune", scenario.source)
     known = [one.key for one in parameters_of(scenario)]
     for key in only:
         if key not in known:

@@ -34,7 +34,7 @@ def test_json_as_a_process() -> None:
     assert {one["name"] for one in found["elasticities"]} >= {"costs.attention.per_token2", "policy.exclusive_tokens"}
 
 
-@pytest.mark.parametrize("name", ["paper-asap", "paper-default"])
+@pytest.mark.parametrize("name", ["paper-asap", "paper-default", "afd-async", "afd-sync"])
 def test_table(capsys: Captured, name: str) -> None:
     answer = ask(capsys, "explain", name, "--rate", "4")
     assert (answer.status, answer.err) == (0, "")
@@ -47,6 +47,39 @@ def test_table(capsys: Captured, name: str) -> None:
     ):
         assert words in answer.out
     assert answer.out.split("each 10 %: ")[1].split("Improvement")[0].count("+") == 3
+    assert max(map(len, answer.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("afd-async", {"batches in flight", "MoE compute"}),
+        ("afd-sync", {"experts", "iteration"}),
+    ],
+)
+def test_queues_per_group(name: str, known: set[str]) -> None:
+    """Bounds that hold for these policies, no lower one, and the numbers that act."""
+    found = am.explain(am.Scenario.load(name), 6.0)
+    assert found.lower_rps is None
+    assert found.stability_limit_rps < min(found.bounds_rps.values())
+    assert found.bounds_rps.keys() >= known
+    assert found.regime.name == "attention-bound"
+    policy = {one.name for one in found.elasticities if one.name.startswith("policy.")}
+    assert policy == {"policy.chunk_tokens"}
+    assert found.improvements[0].words == "faster attention"
+
+
+def test_what_is_left_out_with_queues_per_group_is_said(capsys: Captured) -> None:
+    answer = ask(capsys, "explain", "afd-sync", "--rate", "6", "--choices", "--formulas")
+    assert (answer.status, answer.err) == (0, "")
+    for words in (
+        "uneven queues and steps",
+        "routing round robin",
+        "batches formed when the step starts",
+        "any number of prompts in a step",
+        "No closed forms: they are of one queue",
+    ):
+        assert words in answer.out
     assert max(map(len, answer.out.splitlines())) <= 80
 
 

@@ -221,6 +221,12 @@ ASYNC = Policy(routing="round_robin", chunk_tokens=8192, micro_batches="split")
             {"chunk_tokens": 0, "micro_batches": "pair", "dual_batch": False},
             "policy.micro_batches: is 'pair', but dual_batch = false",
         ),
+        ("asap", {"pad_groups": True}, "policy.pad_groups: is true, but it belongs to groups in lockstep with queues"),
+        (
+            "sync",
+            {"routing": "iteration", "micro_batches": "none", "idle_steps": True},
+            "policy.idle_steps: is true, but",
+        ),
         ("sync", {}, "policy.micro_batches: is 'split', but a group in lockstep has one batch; give 'none'"),
         ("sync", {"routing": "pull"}, "policy.routing: is 'pull', but groups in lockstep"),
         ("sync", {"chunk_tokens": 0, "batching": "min_tokens"}, "policy.batching: is 'min_tokens', but groups in"),

@@ -7,6 +7,7 @@ open, what is done here is listed in `choices.md`.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,6 +39,8 @@ class QueuePolicy(Policy):
     batching: str = "chunks"  # | "prompts" | "min_tokens"
     max_seqs: int = 0  # 0: no limit
     schedule_ahead: bool = False
+    pad_groups: bool = False
+    idle_steps: bool = False
     micro_batches: str = "none"  # | "pair" | "split"
 
 
@@ -198,12 +201,26 @@ class LockstepQueues(Lockstep):
         self.how = policy
         self.router = Router(policy, costs)
         self.ahead: dict[int, list[Piece]] = {}  # by group that took part in the last iteration: its next batch
+        self.idle_since: float | None = None  # None before the first iteration
 
     def arrive(self, prompt: Prompt, now: float) -> None:
         self.queues[self.router.choose(prompt)].append(prompt)
         if self.state == "idle":
             self.state = "collecting"
-            self.add(now + self.policy.batch_window, WINDOW_EXPIRY, self.begin)
+            self.add(self.restart(now + self.policy.batch_window), WINDOW_EXPIRY, self.begin)
+
+    def restart(self, now: float) -> float:
+        """When an idle engine that may start now does start."""
+        empty = super().duration([])
+        if not self.how.idle_steps or self.idle_since is None or empty == 0.0:
+            return now
+        return max(now, self.idle_since + math.ceil((now - self.idle_since) / empty) * empty)
+
+    def duration(self, sizes: list[tuple[int, int]]) -> float:
+        if not self.how.pad_groups or not sizes:
+            return super().duration(sizes)
+        n = max(n for n, _ in sizes)
+        return super().duration([(n, max(w for _, w in sizes))] + [(n, 0)] * (self.policy.D - 1))
 
     def begin(self, now: float) -> None:
         self.state = "running"
@@ -233,6 +250,7 @@ class LockstepQueues(Lockstep):
             self.begin(now)
         else:
             self.state = "idle"
+            self.idle_since = now
             self.ahead.clear()
 
 

@@ -74,6 +74,40 @@ CASES = {
         end=[2.0, 1.0, 2.5],
         kernel=[2.0, 1.0, 1.5],
     ),
+    # Padded: A 1024 and B 512 together, attention 1 and MoE of 2 x 1024 tokens 2 (0-3), where each alone has 3 and 1.5;
+    # then C alone, padded in both groups: 0.5 and 1 (3-4.5).
+    "padded groups": Hand(
+        "sync",
+        2,
+        [(0.0, 1024), (0.0, 512), (1.0, 512)],
+        LAYER,
+        {"routing": "round_robin", "chunk_tokens": 1024, "batch_window": 0.0, "pad_groups": True},
+        start=[0.0, 0.0, 3.0],
+        end=[3.0, 3.0, 4.5],
+        kernel=[3.0, 1.5, 1.5],
+    ),
+    # Work is not padded: A has 2048 tokens, B 512. Attention 2 by tokens and 4 by A's work.
+    "padding attends to nothing": Hand(
+        "sync",
+        2,
+        [(0.0, 2048), (0.0, 512)],
+        {"attention": (0.0, K, K * K)},
+        {"routing": "round_robin", "chunk_tokens": 4096, "batch_window": 0.0, "pad_groups": True},
+        end=[6.0, 6.0],
+        kernel=[6.0, 0.75],
+    ),
+    # Attention 1, floor of the experts 1/4, overhead 1/4: iterations of 1.5, empty ones of 1/2. A 0-1.5, then
+    # empty. B comes at 2.25 and starts at 2.5, ends at 4; C comes at 5.0, when one ends, and starts then.
+    "idle iterations": Hand(
+        "sync",
+        2,
+        [(0.0, 64), (2.25, 64), (5.0, 64)],
+        ONE | {"moe": (0.25, 0.0), "step_overhead": 0.25},
+        {"routing": "round_robin", "chunk_tokens": 4096, "batch_window": 0.0, "idle_steps": True},
+        start=[0.0, 2.5, 5.0],
+        end=[1.5, 4.0, 6.5],
+        kernel=[1.5, 1.5, 1.5],
+    ),
     # 2048 tokens, attention 1 s and MoE 1 s per 1024, two layers, streams of their own for transfers. Halves P and Q of
     # 1024. Attention P 0-1, Q 1-2;
     # MoE P 1-2, Q 2-3; attention P 2-3, Q 3-4; MoE P 3-4, Q 4-5.

@@ -26,7 +26,8 @@ from asapmodel.sensitivity.local import Change, Curve, NoLocalAnswer, Walked, ch
 from asapmodel.systems.arrays import make_requests
 from asapmodel.verbs.prepared import Prepared, prepare
 
-NAMES = ["paper-asap", "paper-default", "paper-chunked"]
+NAMES = ["paper-asap", "paper-default", "paper-chunked", "afd-async", "afd-sync"]
+WALKED = [pytest.param(name, marks=[pytest.mark.slow] if name == "afd-async" else []) for name in NAMES]
 
 
 @cache
@@ -66,7 +67,7 @@ def test_another_unit_of_time_is_exact(name: str, factor: float) -> None:
     assert change.throughput(5.0 * factor) == pytest.approx(point(name).throughput_rps / factor, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WALKED)
 def test_sums_are_those_of_the_unit_of_time(name: str) -> None:
     """Euler's theorem, within the errors that are stated and 0.03 for the step."""
     times = [one for one in found(name).values() if one.name.startswith("costs.") or one.name == "policy.batch_window"]
@@ -80,7 +81,7 @@ def test_sums_are_those_of_the_unit_of_time(name: str) -> None:
     assert ttft == pytest.approx(1.0, abs=0.03 + 3 * ttft_error)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WALKED)
 def test_signs_make_sense(name: str) -> None:
     """No cost makes a system faster, beyond the noise of walks."""
     for one in found(name).values():

@@ -1,5 +1,8 @@
 """The measured deployments: nothing judged is calibrated on, the page is complete, the fit is what is shipped."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,8 +10,15 @@ from asapmodel.costing import layer_costs
 from asapmodel.scenario import Scenario
 from asapmodel.studies.evidence_deployments import TARGETS, page, predictions, summary
 from asapmodel.studies.evidence_deployments_data import ASYNC, SYNC, calibrated, cells, log_of, replays, statistics
-from asapmodel.studies.evidence_deployments_fit import EXPERTS_OWN, EXPERTS_SHARED, fit_asynchronous
+from asapmodel.studies.evidence_deployments_fit import (
+    EXPERTS_OWN,
+    EXPERTS_SHARED,
+    fit_asynchronous,
+    fit_synchronous,
+)
+from asapmodel.studies.evidence_deployments_lone import behind_another, padding_slope, slope_left
 from asapmodel.studies.evidence_deployments_mechanisms import waited
+from asapmodel.systems.arrays import make_requests
 
 
 def test_only_low_rates_without_prefix_are_calibrated_on() -> None:
@@ -64,9 +74,38 @@ def test_shared_constants_are_shared_and_fixed_ones_those_of_the_fit() -> None:
             assert getattr(law, name) == getattr(start, name), name
 
 
+def test_padding_is_what_lone_requests_of_the_synchronous_system_lack() -> None:
+    """Slope left without padding: not 0 by two errors at least, and within one of what padding says."""
+    slope, error = slope_left()
+    assert padding_slope() == pytest.approx(3 * 7 * 0.0478e-6)
+    assert slope > 2 * error
+    assert abs(slope - padding_slope()) < error
+
+
+def test_what_follows_a_step_in_turn_is_read_off_by_hand() -> None:
+    """Three groups in turn; every prompt takes 1 s, of which 0.02 s are outside its step."""
+    arrival = np.repeat(np.arange(4) * 0.5, 3) + np.tile([0.0, 0.1, 0.2], 4)
+    end = np.repeat([1.0, 1.98, 2.96, 3.94], 3) + np.tile([0.0, 0.1, 0.2], 4)
+    log = replace(log_of(ASYNC, 4), requests=make_requests(arrival, np.full(12, 1000)), ttft=end - arrival)
+    assert behind_another(log, np.polynomial.Polynomial([1.0])) == pytest.approx(0.02)
+
+
+def test_padding_and_idle_iterations_bring_the_calibrated_cells_together() -> None:
+    """Errors of the two budgets lie nearer to one another with both than without."""
+    known = {(one.budget, one.rate): one.mean_s for one in cells() if one.system == SYNC and calibrated(one)}
+
+    def spread(**rule: Any) -> float:
+        errors = [statistics(replays(SYNC, b, r, **rule)).mean_s / mean - 1.0 for (b, r), mean in known.items()]
+        return float(np.ptp(errors))
+
+    assert spread() < 0.15 < spread(pad_groups=False, idle_steps=False)
+
+
 @pytest.mark.slow
 def test_the_shipped_constants_are_those_of_the_fit() -> None:
     found, law = fit_asynchronous(), layer_costs(Scenario.load("afd-async")).costs
     shipped = (law.attention.per_token, law.attention.per_token2, law.step_overhead, law.request_latency)
     np.testing.assert_allclose(found.values, shipped, rtol=0.02)
+    shared = layer_costs(Scenario.load("afd-sync")).costs.step_overhead
+    np.testing.assert_allclose(fit_synchronous(law).values, [shared], rtol=0.02)
     assert statistics(replays(ASYNC, 65536, 8)).mean_s == pytest.approx(0.975, rel=0.1)

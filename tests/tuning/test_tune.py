@@ -103,6 +103,35 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert wrong.error.startswith("<paper-asap>: policy.chunk_tokens: cannot be tuned; give one of min_batch_tokens")
 
 
+def test_queues_per_group_are_tuned(capsys: pytest.CaptureFixture[str]) -> None:
+    """Against the two values of a switch; what is asked for stands in the words of a scenario."""
+    sync = am.Scenario.load("afd-sync")
+    tuned = am.tune(sync, only=["max_seqs"])
+    by_seqs = {seqs: am.capacity(sync.replace(max_seqs=seqs)).slo_throughput_rps for seqs in (8, 256)}
+    assert by_seqs[256] > 1.03 * by_seqs[8]
+    assert tuned.after > 0.995 * by_seqs[256]
+    assert tuned.before == by_seqs[8]
+    answer = ask(capsys, "tune", "afd-sync", "--only", "schedule_ahead", "--set", "policy.schedule_ahead=true")
+    assert (answer.status, answer.err) == (0, "")
+    rates = {flag: am.capacity(sync.replace(schedule_ahead=flag)).slo_throughput_rps for flag in (True, False)}
+    better = max(rates, key=lambda flag: rates[flag])
+    change = f"--set policy.schedule_ahead={str(better).lower()}" if not better else "Nothing to change."
+    assert change in answer.out
+
+
+def test_parameters_of_queues_per_group() -> None:
+    def keys(name: str, **changes: object) -> list[str]:
+        return [one.key for one in parameters_of(am.Scenario.load(name).replace(**changes))]
+
+    assert keys("afd-sync") == ["routing", "chunk_tokens", "max_seqs", "schedule_ahead", "batch_window"]
+    limited = keys("paper-chunked", max_seqs=4)  # prompts are still routed by iteration
+    assert limited == ["balance", "chunk_tokens", "max_seqs", "batch_window"]
+    whole = keys("paper-asap", routing="round_robin", batching="prompts")
+    assert whole == ["routing", "max_batch_tokens", "micro_batches"]
+    some = keys("paper-asap", routing="least_work")
+    assert some == ["routing", "min_batch_tokens", "exclusive_tokens", "micro_batches"]
+
+
 def test_json_as_a_process() -> None:
     answer = process(["tune", "paper-chunked", "--only", "balance", "--json"])
     assert (answer.status, answer.err) == (0, "")
