@@ -21,7 +21,7 @@ report: $(STAMP)
 	$(BIN)/asapmodel report paper-default paper-chunked paper-asap trace-default trace-chunked trace-asap -o report.html --force
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow" -n 2 --benchmark-disable
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile --benchmark-disable
 
 test-all: $(STAMP)
 	HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -n 2 --benchmark-disable

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,7 @@ def within(costs: Decode, law: Law, contexts: Floats, objective: float) -> float
     return float(np.exp(brentq(late, 0.0, np.log(most), xtol=1e-4)))
 
 
+@cache
 def best_split(case: Case, objective: float) -> tuple[float, int, int]:
     """Most sequences that the asynchronous system serves in time on the same devices, with which D and batches a group.
 

@@ -135,12 +135,12 @@ def test_round_trip_restores_every_bit(
         np.testing.assert_array_equal(getattr(again, field), getattr(trace, field))
 
 
-def test_a_quarter_million_rows_are_read_in_seconds(tmp_path: Path) -> None:
-    count = 250_000
+def test_a_hundred_thousand_rows_are_read_in_seconds(tmp_path: Path) -> None:
+    count = 100_000
     write_trace(tmp_path / "t.csv.gz", Trace(np.arange(count) / 7, np.full(count, 512), np.zeros(count, int), "made"))
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(read_trace(tmp_path / "t.csv.gz")) == count
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 4
 
 
 def test_natural_rate_is_one_over_the_mean_gap() -> None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from asapmodel.planning.candidates import Pool
 from asapmodel.planning.program import FleetProblem, pack, solve, undominated, with_fewer_pools
@@ -55,13 +54,12 @@ def servable(problem: FleetProblem, counts: tuple[int, ...]) -> bool:
 
 
 def _hour(problem: FleetProblem, counts: tuple[int, ...], h: int) -> bool:
-    upper = []
-    for need, count in zip(problem.need[:, h], counts, strict=True):
+    """Shares of pools that serve both segments count for each: together with the segment's own they must reach 1."""
+    most = dict.fromkeys(((0,), (1,), (0, 1)), 0.0)
+    for pool, need, count in zip(problem.pools, problem.need[:, h], counts, strict=True):
         carrying = count - problem.reserve
-        upper.append(min(1.0, carrying / need) if carrying > 0 and np.isfinite(need) else 0.0)
-    rows = [[float(s in pool.segments) for pool in problem.pools] for s in range(2)]
-    bounds = [(0.0, one + 1e-9) for one in upper]
-    return bool(linprog(np.zeros(len(upper)), A_eq=rows, b_eq=[1.0, 1.0], bounds=bounds).success)
+        most[pool.segments] += min(1.0, carrying / need) if carrying > 0 and np.isfinite(need) else 0.0
+    return all(most[own] + most[0, 1] >= 1.0 - 1e-9 for own in ((0,), (1,)))
 
 
 def whole_servable(problem: FleetProblem, counts: tuple[int, ...]) -> bool:

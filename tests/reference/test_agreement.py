@@ -36,13 +36,13 @@ def check(drawn: Drawn) -> None:
 
 
 @settings(max_examples=25)
-@given(asynchronous())
+@given(asynchronous(12))
 def test_asynchronous(drawn: Drawn) -> None:
     check(drawn)
 
 
 @settings(max_examples=25)
-@given(synchronous())
+@given(synchronous(12))
 def test_synchronous(drawn: Drawn) -> None:
     check(drawn)
 

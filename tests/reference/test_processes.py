@@ -318,6 +318,6 @@ def test_the_caller_is_interrupted_or_killed(
         os.killpg(script.pid, number)  # as a terminal does
     else:
         script.kill()
-    printed = script.communicate(timeout=10)  # ends when the last process with these pipes has ended
+    printed = script.communicate(timeout=60)  # ends when the last process with these pipes has ended
     assert printed == (out, "")
     assert nothing_left(script.pid)

@@ -165,3 +165,18 @@ def test_few_points_have_a_simple_surface(count: int, form: str) -> None:
     if form != "linear":
         x = np.random.default_rng(0).standard_normal((count, 5 if form == "squares" else 4))
     assert fit_surface(x, x[:, 0]).form == form
+
+
+def test_scores_that_all_but_determine_one_another_leave_a_covariance() -> None:
+    """As logs that cannot tell two constants apart give it; inverting their difference would invert rounding."""
+    deviations = np.array([4.6e-11, 3.6e-14, 1.03e-11, 1.03e-11])
+    steps = np.random.default_rng(3).standard_normal((2, 4))
+    steps[:, 3] = steps[:, 2] * (1 + 1e-6 * steps[:, 0])
+    covariance = (steps.T @ steps) * np.outer(deviations, deviations)
+    spread = np.sqrt(np.diag(covariance))
+    R = covariance / np.outer(spread, spread)
+    for known in ([2, 3], [1, 2, 3], [0, 1, 2]):
+        left = posterior(R, known)
+        found = left.root @ left.root.T
+        assert np.diag(found)[known] == pytest.approx(0.0, abs=1e-6)
+        assert np.all(np.diag(found) <= 1 + 1e-9)
