@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 Output = Callable[[Array], Array]
 """Outputs of scores, shape (n, d) to (n,)."""
 
+_SINGULAR = 1e-9  # smallest eigenvalue that is inverted, over the largest
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -71,7 +73,8 @@ def posterior(correlation: Array, known: Sequence[int], noise: Array | None = No
     R, at = np.asarray(correlation, dtype=np.float64), list(known)
     variances = np.zeros(len(at)) if noise is None else np.asarray(noise, dtype=np.float64) ** 2
     seen = R[np.ix_(at, at)] + np.diag(variances)
-    gain = R[:, at] @ np.linalg.pinv(seen, hermitian=True)
+    # Scores that all but determine one another: what is left of their difference is rounding, not an observation.
+    gain = R[:, at] @ np.linalg.pinv(seen, rcond=_SINGULAR, hermitian=True)
     left = R - gain @ R[at, :]
     # The root of a covariance is that of its correlation times deviations; here only rounding makes it indefinite.
     return Posterior(gain, correlation_root(0.5 * (left + left.T)), correlation_root(seen))

@@ -22,6 +22,11 @@ SOURCES = ("evidence_nodes", "evidence_deployments", "evidence_paper", "when_asy
 """Studies that hand over rows and points; the kernels' come from their tests."""
 
 _SHOWN = 400  # points of a family in the figure at most
+_TIMES = "Times"
+_SECONDS = (
+    "datum.value < 0.999e-3 ? format(datum.value * 1e6, '~r') + ' us'"
+    " : datum.value < 0.999 ? format(datum.value * 1e3, '~r') + ' ms' : format(datum.value, '~r') + ' s'"
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -143,7 +148,7 @@ def overview(points: Sequence[tuple[str, Point]]) -> dict[str, Any]:
     ]
     times = [one for one in values if one["unit"] == "s"]
     others = [one for one in values if one["unit"] != "s"]
-    panels = [("Times, s", times), ("Rates in requests/s, ratios", others)]
+    panels = [(_TIMES, times), ("Rates in requests/s, ratios", others)]
     order = list(dict.fromkeys(str(one["source"]) for one in values))
     return {"hconcat": [_panel(title, some, order) for title, some in panels if some], "spacing": 40}
 
@@ -152,7 +157,7 @@ def _panel(title: str, values: Sequence[dict[str, Any]], order: Sequence[str]) -
     ends = [float(one[axis]) for one in values for axis in ("measured", "predicted")]
     domain = [0.8 * min(ends), 1.25 * max(ends)]
     scale = {"type": "log", "domain": domain, "nice": False}
-    axis = {"format": "~g", "tickCount": 6}
+    axis = {"tickCount": 6, "labelExpr": _SECONDS} if title == _TIMES else {"format": "~g", "tickCount": 6}
 
     def place(name: str) -> dict[str, Any]:
         return {"field": name, "type": "quantitative", "title": name, "scale": scale, "axis": axis}
@@ -171,7 +176,7 @@ def _panel(title: str, values: Sequence[dict[str, Any]], order: Sequence[str]) -
             },
             {
                 "data": {"values": list(values)},
-                "mark": {"type": "point", "filled": True, "size": 22, "opacity": 0.55},
+                "mark": {"type": "point", "filled": True, "size": 22 if len(values) > 100 else 60, "opacity": 0.55},
                 "encoding": {"x": place("measured"), "y": place("predicted"), "color": colour},
             },
         ],

@@ -103,7 +103,7 @@ def _batches(systems: Systems) -> Spec:
         "mark": {**_STATED, "color": "#fdb863"},
         "encoding": {"x": x, "y": y},
     }
-    return _panel("Attention of 32k tokens (Figure 5)", [bars, stated], width=240)
+    return _panel("Attention of 32k tokens (Figure 5); diamond: stated", [bars, stated], width=260)
 
 
 def _transfers(systems: Systems) -> Spec:

@@ -215,7 +215,8 @@ predictor, cached; one machine of the same kind), and one with learned operator 
 
 {processes}
 
-Target: `--help` under 0.5 s, `evaluate` under 3 s. Most of it is loading: packages, of which numba is half, and compiled code.
+Target: `--help` under 0.5 s, `evaluate` under 3 s. Most of it is loading packages (numba is half
+of it) and compiled code.
 
 ## Questions in a running process
 

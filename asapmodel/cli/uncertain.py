@@ -150,7 +150,8 @@ def _best(answer: Uncertainty, level: str) -> list[RenderableType]:
             f"{number(best.throughput_low)} to {number(best.throughput_high)} requests/s: {escape(best.words)}."
         )
     if answer.explained < 1 - _APART:
-        lines.append(f"Shares are of the {100 * answer.explained:.0f} % of the variance that a quadratic explains.")
+        explained = 100 * max(0.0, answer.explained)
+        lines.append(f"Shares are of the {explained:.0f} % of the variance that a quadratic explains.")
     return lines
 
 

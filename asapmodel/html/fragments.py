@@ -105,7 +105,7 @@ def uncertainty_table(group: Group) -> str:
         return ""
     level = f"{100 * group.sure[0].level:g} % interval"
     head = [("system", ""), ("SLO throughput, requests/s", "num"), (level, "num")]
-    head += [("gain", "num"), (f"{level} of it", "num"), ("most useful measurement", ""), ("interval then", "num")]
+    head += [("gain", "num"), (f"{level} of gain", "num"), ("most useful measurement", ""), ("interval then", "num")]
     rows = []
     for k, ((system, _), one) in enumerate(zip(group.answered, group.sure, strict=True)):
         text = f'<td>{_system(system)}</td><td class="num"><b>{rate_text(one.throughput.value)}</b></td>'

@@ -205,8 +205,8 @@ def method(groups: Sequence[Group], engine: str, version: str) -> list[tuple[str
 
 
 _ENGINES = {
-    "queueing": "the law of TTFT by queueing theory, without random numbers; an approximation, whose errors "
-    "against the graph engine docs/engines.md of the package lists",
+    "queueing": "the law of TTFT by queueing theory, without random numbers; an approximation; docs/engines.md "
+    "of the package lists its errors against the graph engine",
     "graph": "the timed event graph of concrete request sequences",
 }
 
