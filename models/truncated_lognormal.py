@@ -92,7 +92,7 @@ class TruncatedLognormal(Distribution):
         # Both tails as convex combinations: neither subtracts, so the smaller one is always precise.
         below = (1 - p) * normal_cdf(a) + p * normal_cdf(b)
         above = (1 - p) * normal_cdf(-a) + p * normal_cdf(-b)
-        z = np.where(below <= above, normal_quantile(below), -normal_quantile(above))
+        z = np.where(below <= above, 1.0, -1.0) * normal_quantile(np.minimum(below, above))
         inside = np.clip(np.exp(self.mu + self.sigma * z), self.low, self.high)
         # The way through the normal law and back does not return the bounds to the last bit.
         return np.where(p == 0, self.low, np.where(p == 1, self.high, inside))

@@ -24,8 +24,8 @@ def test_quantile_equals_scipy(shares: list[float]) -> None:
 
 
 def test_many_and_few_agree() -> None:
-    x = np.linspace(-29.0, 29.0, 16385)
-    p = np.linspace(1e-9, 1.0 - 1e-9, 16385)
+    x = np.linspace(-29.0, 29.0, 4097)
+    p = np.linspace(1e-9, 1.0 - 1e-9, 4097)
     assert normal_cdf(x)[1:] == pytest.approx(normal_cdf(x[1:]), rel=1e-13)
     assert log_cdf(x)[1:] == pytest.approx(log_cdf(x[1:]), rel=1e-13)
     assert normal_quantile(p)[1:] == pytest.approx(normal_quantile(p[1:]), rel=1e-12, abs=1e-15)
