@@ -4,7 +4,8 @@ A law is a function without arguments (or a `functools.partial` of one with plai
 or a mapping of them. What `sympy.lambdify` makes of them is a few lines of Python for NumPy; those lines are written to
 ``__pycache__`` beside the modules, under a digest of all modules of this folder, so that any change of a formula makes
 new ones. Loading SymPy and compiling some thirty expressions takes a second, which is more than most answers; reading
-the kept lines takes a millisecond. Where the folder cannot be written, the second is paid in every process.
+the kept lines takes a millisecond. Where the folder cannot be written, the second is paid in every process. Laws
+that are defined elsewhere are not kept: the digest knows nothing of their changes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial, reduce
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,28 +77,41 @@ def _numbers(
 
 def _numeric(law: Callable[[], Any]) -> dict[str, _Numeric]:
     name = _name(law)
+    if name is None:
+        return _compiled(_made(law()))
     if name not in _ready:
         kept = _kept()
         if name not in kept:
             kept[name] = _made(law())
             _keep(kept)
-        _ready[name] = {one: (tuple(letters), _function(text)) for one, (letters, text) in kept[name].items()}
+        _ready[name] = _compiled(kept[name])
     return _ready[name]
 
 
 _ready: dict[str, dict[str, _Numeric]] = {}
 
 
-def _name(law: Any) -> str:
-    """Name of a law that is the same in every process."""
+def _name(law: Any) -> str | None:
+    """Name of a law that is the same in every process; None for one that no name tells from others."""
     if isinstance(law, partial):
-        return f"{_name(law.func)}({', '.join(_name(argument) for argument in law.args)})"
-    return f"{law.__module__}.{law.__qualname__}" if callable(law) else repr(law)
+        names = [_name(one) for one in (law.func, *law.args)]
+        return None if law.keywords or None in names else f"{names[0]}({', '.join(map(str, names[1:]))})"
+    if not callable(law):
+        return repr(law)
+    ours = law.__module__.startswith(_PACKAGE) and "<" not in law.__qualname__
+    return f"{law.__module__}.{law.__qualname__}" if ours else None
+
+
+_PACKAGE = __name__.rpartition(".")[0] + "."
 
 
 def _made(expressions: Any) -> dict[str, _Text]:
     named = expressions if isinstance(expressions, Mapping) else {_ONE: expressions}
     return {name: code_of(expression) for name, expression in named.items()}
+
+
+def _compiled(texts: Mapping[str, _Text]) -> dict[str, _Numeric]:
+    return {name: (tuple(letters), _function(text)) for name, (letters, text) in texts.items()}
 
 
 def _function(text: str) -> Callable[..., Any]:
@@ -126,10 +139,12 @@ def _file() -> Path:
 
 
 def _keep(kept: Mapping[str, dict[str, _Text]]) -> None:
+    file = _file()
+    own = file.with_name(f"{file.name}.{os.getpid()}")  # others may be writing, too
     with suppress(OSError):
-        _file().parent.mkdir(exist_ok=True)
-        for old in _file().parent.glob("formulas-*.json"):
-            old.unlink()
-        with NamedTemporaryFile("w", dir=_file().parent, delete=False, encoding="utf-8") as file:
-            json.dump(kept, file)
-        os.replace(file.name, _file())
+        file.parent.mkdir(exist_ok=True)
+        own.write_text(json.dumps(kept), encoding="utf-8")
+        own.replace(file)
+        for old in file.parent.glob("formulas-*.json"):
+            if old != file:
+                old.unlink(missing_ok=True)

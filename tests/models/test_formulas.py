@@ -45,11 +45,24 @@ def test_kept_code_gives_the_same_again(kept_in: Path, monkeypatch: pytest.Monke
 
 
 def test_arguments_make_another_law(kept_in: Path) -> None:
+    given = paper_deployment()
+    for kind, role in (("asap", "attention"), ("asap", "moe"), ("sync", "device")):
+        found = formulas.values(partial(memory._items, kind, role, False), *given, S=8192, N_s=1)
+        assert list(found) == list(memory.budget(kind)[role])
+    assert len(json.loads(kept_in.read_text())) == 3
+
+
+def test_laws_without_a_name_of_their_own_are_not_kept(kept_in: Path) -> None:
+    """Defined elsewhere, or without a name: another of the same name, or a later version, must not be taken for it."""
+
     def power(exponent: int) -> object:
         (n,) = symbols("n")
         return n**exponent
 
     assert [float(formulas.value(partial(power, k), n=3)) for k in (2, 3)] == [9.0, 27.0]
+    assert [float(formulas.value(partial(power, exponent=k), n=3)) for k in (2, 3)] == [9.0, 27.0]
+    assert [float(formulas.value(law, n=3)) for law in (lambda: symbols("n")[0], lambda: 2 * symbols("n")[0])] == [3, 6]
+    assert not kept_in.exists()
 
 
 def test_missing_letters_are_named(kept_in: Path) -> None:
