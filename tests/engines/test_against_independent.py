@@ -8,11 +8,11 @@ from hypothesis import given, settings
 
 from asapmodel.engines.graph import run
 from asapmodel.policy_rules import batching_of
-from tests.independent import group_queues, prefill
+from tests.independent import events, group_queues, prefill
 from tests.strategies import Case, cases, queue_cases
 
 
-def independent(case: Case) -> list[prefill.Outcome]:
+def independent(case: Case) -> list[events.Outcome]:
     requests = [
         (float(t), int(s), int(p))
         for t, s, p in zip(case.requests.arrival, case.requests.prompt, case.requests.cached, strict=True)
@@ -22,10 +22,10 @@ def independent(case: Case) -> list[prefill.Outcome]:
         own = {"batching": batching_of(kind, case.policy), "micro_batches": case.policy.micro}
         policy = policy_of(group_queues.QueuePolicy, case, own)
         return group_queues.simulate(policy, costs_of(case), requests)
-    return prefill.simulate(policy_of(prefill.Policy, case, {}), costs_of(case), requests)
+    return prefill.simulate(policy_of(events.Policy, case, {}), costs_of(case), requests)
 
 
-PolicyT = TypeVar("PolicyT", bound=prefill.Policy)
+PolicyT = TypeVar("PolicyT", bound=events.Policy)
 
 
 def policy_of(record: type[PolicyT], case: Case, own: dict[str, str]) -> PolicyT:
@@ -34,14 +34,14 @@ def policy_of(record: type[PolicyT], case: Case, own: dict[str, str]) -> PolicyT
     return record(**known, **{name: getattr(case.policy, name) for name in names})  # type: ignore[arg-type]
 
 
-def costs_of(case: Case) -> prefill.Costs:
+def costs_of(case: Case) -> events.Costs:
     costs = case.costs
     a = costs.attention
 
     def pair(entry: object) -> tuple[float, float]:
         return (entry.fixed, entry.per_token)  # type: ignore[attr-defined]
 
-    return prefill.Costs(
+    return events.Costs(
         attention=(a.fixed, a.per_token, a.per_token2),
         dispatch_send=pair(costs.dispatch_send),
         dispatch_recv=pair(costs.dispatch_recv),

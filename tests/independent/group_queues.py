@@ -12,22 +12,21 @@ from collections import deque
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tests.independent.prefill import (
+from tests.independent.events import (
     ARRIVAL,
     ATTENTION,
     FIRST,
     OVERHEAD,
     TASK_END,
     WINDOW_EXPIRY,
-    Batch,
     Costs,
-    Free,
-    Lockstep,
     Outcome,
     Policy,
     Prompt,
     Request,
 )
+from tests.independent.free import Batch, Free
+from tests.independent.lockstep import Lockstep
 
 
 @dataclass(frozen=True)

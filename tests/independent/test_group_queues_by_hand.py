@@ -13,7 +13,7 @@ from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.engines.graph import run
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import make_requests
-from tests.independent import group_queues, prefill
+from tests.independent import events, group_queues
 
 K = 2.0**-10  # a second per 1024 tokens
 ONE = {"attention": (1.0, 0.0, 0.0)}
@@ -212,11 +212,11 @@ CASES = {
 }
 
 
-def costs_of(given: Mapping[str, object]) -> tuple[LayerCosts, prefill.Costs]:
+def costs_of(given: Mapping[str, object]) -> tuple[LayerCosts, events.Costs]:
     whole: dict[str, object] = {"attention": (0.0, 0.0, 0.0), "moe": (0.0, 0.0), "layers": 1, **given}
     nothing = (0.0, 0.0)
     transfers = dict.fromkeys(("dispatch_send", "dispatch_recv", "combine_send", "combine_recv"), nothing)
-    theirs = prefill.Costs(**transfers | whole)  # type: ignore[arg-type]
+    theirs = events.Costs(**transfers | whole)  # type: ignore[arg-type]
     laws = {"attention": Quadratic, "moe": Plateau, "dense": Affine, **dict.fromkeys(transfers, Affine)}
     ours = {name: laws[name](*value) if name in laws else value for name, value in (transfers | whole).items()}  # type: ignore[misc]
     return LayerCosts(**ours), theirs  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.independent.prefill import Costs, Outcome, Policy, simulate, simulate_tasks
+from tests.independent.events import Costs, Outcome, Policy
+from tests.independent.prefill import simulate, simulate_tasks
 
 FLAT = Costs(
     attention=(1.0, 0.0, 0.0),
