@@ -6,14 +6,13 @@ DP group" (section 3.3.2) taken to mean that pairs are sought. All else is the a
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from asapmodel.engines.graph import Run, exposed_host_dispatch
-from asapmodel.solvers.event_graph import Log, Network, State, advance, launch, new_log, new_state
+from asapmodel.solvers.compiled import njit
+from asapmodel.solvers.event_graph import Log, Network, State, advance, new_log, new_state
 from asapmodel.systems.arrays import Outcome, PolicyNumbers, Requests, cost_array, new_outcome, policy_numbers
-from asapmodel.systems.batching import take_min_tokens
-from asapmodel.systems.free import Groups, fill_durations, free_network, new_groups
+from asapmodel.systems.free import Groups, free_network, new_groups, start_batch
 from asapmodel.verbs.evaluate import Prepared
 
 __all__ = ["PackedPrepared"]
@@ -49,38 +48,6 @@ def _group(policy: PolicyNumbers, groups: Groups, alone: bool) -> int:
         if best < 0 or active > groups.active[best]:
             best = group
     return best
-
-
-@njit(cache=True, nogil=True)
-def _take(
-    net: Network,
-    st: State,
-    log: Log,
-    policy: PolicyNumbers,
-    cost: Floats,
-    requests: Requests,
-    outcome: Outcome,
-    groups: Groups,
-    group: int,
-    head: int,
-    tail: int,
-    now: float,
-) -> int:
-    """Start the next batch in a free slot of the group; return the new head of the queue."""
-    last, n, w = take_min_tokens(policy, requests, head, tail)
-    chain = group * policy.slots
-    while groups.used[chain] > 0:
-        chain += 1
-    groups.used[chain] = 1
-    groups.active[group] += 1
-    groups.exclusive[group] = 1 if requests.prompt[head] > policy.exclusive_tokens else 0
-    groups.first[chain], groups.last[chain] = head, last
-    groups.tally[0] += 1.0
-    groups.tally[1] += n
-    outcome.start[head:last] = now
-    outcome.kernel[head:last] = fill_durations(net, st.duration[chain], cost, float(n), w)
-    launch(net, st, log, chain, now)
-    return int(last)
 
 
 @njit(cache=True, nogil=True)
@@ -123,7 +90,7 @@ def _run(
             group = _group(policy, groups, alone)
             if group < 0 or not (enough or alone or now >= requests.arrival[head] + policy.batch_window):
                 break
-            following = _take(net, st, log, policy, cost, requests, outcome, groups, group, head, tail, now)
+            following = start_batch(net, st, log, policy, cost, requests, outcome, groups, group, head, tail, now)
             for k in range(head, following):
                 queued -= requests.prompt[k] - requests.cached[k]
             head = following

@@ -30,7 +30,7 @@ from asapmodel.systems.arrays import (
 from asapmodel.systems.batching import take_min_tokens
 from asapmodel.systems.phases import affine_time, attention_time, dense_layer_time, moe_time
 
-__all__ = ["Groups", "fill_durations", "free_network", "new_groups", "run_free"]
+__all__ = ["Groups", "fill_durations", "free_network", "new_groups", "run_free", "start_batch"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ def _find_group(policy: PolicyNumbers, groups: Groups, alone: bool) -> int:
 
 
 @arrays_only
-def _take(
+def start_batch(
     net: Network,
     st: State,
     log: Log,
@@ -185,7 +185,7 @@ def _schedule(
         while take > 0 and head < tail:
             if groups.active[group] > 0 and requests.prompt[head] > policy.exclusive_tokens:
                 break  # an exclusive prompt never joins a pair
-            new_head = _take(net, st, log, policy, cost, requests, outcome, groups, group, head, tail, now)
+            new_head = start_batch(net, st, log, policy, cost, requests, outcome, groups, group, head, tail, now)
             for k in range(head, new_head):
                 queued -= requests.prompt[k] - requests.cached[k]
             head = new_head
