@@ -73,12 +73,17 @@ def bind(*parameters: Parameters, **variables: ArrayLike) -> dict[str, NDArray[n
     >>> float(values["E"]), float(values["s"]), float(values["Dsize"])
     (16.0, 1024.0, 2.0)
     """
-    values = {e.letter: np.float64(e.default) for e in SYMBOLS.values() if e.owner == "constant"}
-    bound: dict[str, NDArray[np.float64]] = {letter: np.asarray(value) for letter, value in values.items()}
+    bound = dict(_constants())
     for item in parameters:
         bound.update(_cached_attributes(item))
     bound.update({letter: _checked(letter, value) for letter, value in variables.items()})
     return bound
+
+
+@cache
+def _constants() -> dict[str, NDArray[np.float64]]:
+    values = {e.letter: np.float64(e.default) for e in SYMBOLS.values() if e.owner == "constant"}
+    return {letter: np.asarray(value) for letter, value in values.items()}
 
 
 def check_given(names: Sequence[str], values: Collection[str]) -> None:

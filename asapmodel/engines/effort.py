@@ -100,7 +100,7 @@ QUICK = Effort(
     lockstep_walks=((0.5, 1500, 1), (0.8, 2500, 1), (0.93, 4000, 2)),
     lockstep_deck=4096,
     limit_margin=1.06,
-    time_margin=1.12,
+    time_margin=1.15,
 )
 
 STEADY = replace(QUICK, batches=1000, batches_per_slot=25, rounds=3, lockstep_deck=16384)
@@ -112,8 +112,8 @@ CLOSE = replace(
     step=QUICK.step,
     lockstep_light=QUICK.lockstep_light,
     lockstep_walks=QUICK.lockstep_walks,
-    limit_margin=1.02,
-    time_margin=QUICK.time_margin,
+    limit_margin=1.01,
+    time_margin=1.12,
 )
 """The stability limit of the full effort, and walks as long as quick ones through as many layers as full ones."""
 
@@ -132,7 +132,7 @@ ROUGH = Effort(
     lockstep_light=(0, 1),
     lockstep_walks=((0.5, 800, 1), (0.9, 1000, 1)),
     lockstep_deck=2048,
-    limit_margin=1.12,
+    limit_margin=1.1,
     time_margin=1.3,
 )
 """One or two walks of some hundred prompts through three layers, at loads that are chosen for the question."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.free_backlog import FreeBacklog, backlog_of, reduced
-from asapmodel.engines.free_walk import free_node, lone_node, resources
+from asapmodel.engines.free_walk import Alone, alone_of, free_node, lone_node, resources
 from asapmodel.engines.walk_analysis import Saturated, WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
@@ -53,6 +53,7 @@ class FreeAnalysis(WalkAnalysis):
     """An asynchronous system with everything that does not depend on the rate; see `Analysis`."""
 
     known: FreeBacklog | None = None
+    known_alone: Alone | None = None
 
     @cached_property
     def _reduced(self) -> Problem:
@@ -76,11 +77,16 @@ class FreeAnalysis(WalkAnalysis):
     def with_window(self, window: float) -> "FreeAnalysis":
         """The same system with another `batch_window`, seconds; prompts of a backlog do not wait for it."""
         policy = replace(self.problem.policy, batch_window=window)
-        return replace(self, problem=replace(self.problem, policy=policy), known=self._backlog)
+        problem = replace(self.problem, policy=policy)
+        return FreeAnalysis(problem, self.walk, self.effort, self._backlog, self._alone)
+
+    @cached_property
+    def _alone(self) -> Alone | None:
+        return None if self.problem.policy.queue_per_group else self.known_alone or alone_of(self.problem)
 
     @cached_property
     def _lone(self) -> tuple[Node, Floats]:
-        return lone_node(self.problem)
+        return lone_node(self.problem, self._alone)
 
     @property
     def lone(self) -> Node:

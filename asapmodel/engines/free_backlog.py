@@ -12,7 +12,7 @@ from asapmodel.engines.free_layers import fewer_layers
 from asapmodel.engines.graph import Run, exposed_host_dispatch, run
 from asapmodel.engines.walk_sequences import even_deck
 from asapmodel.policy_rules import backlogged
-from asapmodel.systems.arrays import make_requests
+from asapmodel.systems.arrays import Requests
 
 __all__ = ["FreeBacklog", "backlog_of", "reduced", "run_rows"]
 
@@ -46,8 +46,8 @@ def reduced(problem: Problem, effort: Effort = FULL) -> Problem:
 
 
 def run_rows(problem: Problem, arrival: Floats, rows: Ints) -> Run:
-    """Run the graph engine on prompts given by their rows."""
-    requests = make_requests(arrival, problem.prompts.prompt[rows], problem.prompts.cached[rows])
+    """Run the graph engine on prompts given by their rows, which need no check as requests from outside do."""
+    requests = Requests(arrival, problem.prompts.prompt[rows], problem.prompts.cached[rows])
     return run(problem.layout, problem.policy, problem.costs, requests)
 
 

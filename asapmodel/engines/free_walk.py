@@ -8,6 +8,7 @@ same arrivals and the work that each prompt asks of the resource that limits, an
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from asapmodel.engines.graph import exposed_host_dispatch
 from asapmodel.engines.walk_nodes import Node, node_of
 from asapmodel.engines.walk_path import corrected, path_of
 
-__all__ = ["free_node", "lone_node", "resources"]
+__all__ = ["Alone", "alone_of", "free_node", "lone_node", "resources"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -46,24 +47,37 @@ class _Walked:
     batch_tokens: float
 
 
-def lone_node(problem: Problem) -> tuple[Node, Floats]:
-    """The limit of load 0, every prompt alone, and its TTFT by prompt. Exact.
+class Alone(NamedTuple):
+    """Prompts alone, whatever the window: time in the system by prompt, s; who is released at once; busy seconds."""
 
-    A prompt that is too short to be released at once waits for the whole window.
-    """
+    kernel: Floats
+    at_once: NDArray[np.bool_]
+    busy: Floats
+    tokens: float
+
+
+def alone_of(problem: Problem) -> Alone:
+    """What prompts alone take. Exact."""
     policy, prompts = problem.policy, problem.prompts
-    if policy.queue_per_group:
-        return _lone_steps(problem)
     host = exposed_host_dispatch(problem.layout, policy, problem.costs)
     prompt, cached = prompts.prompt.astype(np.float64), prompts.cached.astype(np.float64)
     n, w = prompt - cached, prompt**2 - cached**2
-    kernel = problem.costs.alone(n, w, host)
     at_once = (n >= policy.min_batch_tokens * policy.slots) | (prompt > policy.exclusive_tokens)
-    ttft = kernel + np.where(at_once, 0.0, policy.batch_window)
-    rows = np.arange(len(n))
-    busy = _busy_alone(problem, n, w)
+    return Alone(problem.costs.alone(n, w, host), at_once, _busy_alone(problem, n, w), float(n.mean()))
+
+
+def lone_node(problem: Problem, alone: Alone | None = None) -> tuple[Node, Floats]:
+    """The limit of load 0, every prompt alone, and its TTFT by prompt. Exact.
+
+    A prompt that is too short to be released at once waits for the whole window. `alone` is `alone_of(problem)`.
+    """
+    if problem.policy.queue_per_group:
+        return _lone_steps(problem)
+    kernel, at_once, busy, tokens = alone or alone_of(problem)
+    ttft = kernel + np.where(at_once, 0.0, problem.policy.batch_window)
     mean = float(kernel.mean())
-    return _node(0.0, problem, _Walked(rows, ttft, mean, mean, busy, float(n.mean())), ttft, float(ttft.mean())), ttft
+    walked = _Walked(np.arange(len(kernel)), ttft, mean, mean, busy, tokens)
+    return _node(0.0, problem, walked, ttft, float(ttft.mean())), ttft
 
 
 def _lone_steps(problem: Problem) -> tuple[Node, Floats]:

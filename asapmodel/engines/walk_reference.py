@@ -4,6 +4,8 @@ Its wait and the discounted work around an arrival have exactly known laws; the 
 sample of them is off. GI/G/1: independent gamma gaps, independent work.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,7 +88,7 @@ def wait_law(work: Floats, load: float, shape: float, points: int = 2048) -> tup
     down = _gap_lattice(shape, load * step, half)
     tilt = _TILT / points
     while True:
-        grown = np.exp(tilt * np.arange(points))
+        grown = _grown(tilt, points)
         transform = np.fft.rfft(up * grown) * np.conj(np.fft.rfft(down / grown[:half], points))
         if transform[0].real < 1.0 or tilt < 1e-3 / points:  # inside the strip where E z^U < 1
             break
@@ -96,6 +98,11 @@ def wait_law(work: Floats, load: float, shape: float, points: int = 2048) -> tup
     cepstrum[half:] = 0.0
     law = np.maximum(np.fft.irfft(np.exp(-np.fft.rfft(cepstrum)), points) / grown, 0.0)
     return step, law / float(law.sum())
+
+
+@lru_cache(maxsize=64)
+def _grown(tilt: float, points: int) -> Floats:
+    return np.exp(tilt * np.arange(points))
 
 
 def _work_lattice(place: Floats, points: int) -> Floats:

@@ -23,7 +23,7 @@ from asapmodel.scenario import Scenario
 if TYPE_CHECKING:
     from asapmodel.exploration.space import Space
 
-__all__ = ["Designs", "Group", "LeftOut", "designs_of"]
+__all__ = ["Changes", "Designs", "Group", "LeftOut", "designs_of"]
 
 _MOST = 10_000_000  # combinations
 

@@ -7,7 +7,7 @@ The same point gives the same row, whatever task and process it is in.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from asapmodel.engines.problem import gap_cv_of, prompts_of
 from asapmodel.engines.rough import RoughLook
 from asapmodel.engines.screening import Screened, screen
 from asapmodel.errors import NoAnswer
-from asapmodel.exploration.designs import Group
+from asapmodel.exploration.designs import Changes, Group
 from asapmodel.policy import Policy
 from asapmodel.scenario import Scenario
 from asapmodel.scenario_workload import WorkloadTable
@@ -111,13 +111,33 @@ def evaluate(task: Task) -> pd.DataFrame:
 
 def _rows(group: Group, task: Task) -> Iterator[Measures]:
     """Rows of a group; its costs are those of its layout and of what batches there are, which no window changes."""
-    known: dict[Policy, Costing] = {}
+    known: dict[Policy, tuple[Scenario, Costing]] = {}
     for k, changes in enumerate(group.policies):
-        scenario = group.scenario.replace(**changes)
-        batching = replace(scenario.policy, batch_window=0.0, pairing="locked")
+        table = (group.scenario.system.kind, group.scenario.policy_table, *changes.items())
+        policy, batching = _policies(_Policies(table, group.scenario, changes))
         if batching not in known:
-            known[batching] = layer_costs(scenario)
-        yield measure(group.first + k, scenario, task.effort, task.rate, known[batching])
+            scenario = group.scenario.replace(**changes)
+            known[batching] = scenario, layer_costs(scenario)
+        similar, costing = known[batching]
+        row = _roughly(group.first + k, similar, policy, costing, task.rate) if task.effort == "rough" else None
+        again: Level = "quick" if task.effort == "rough" else task.effort
+        yield row or measure(group.first + k, group.scenario.replace(**changes), again, task.rate, costing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Policies:
+    """A policy: equal if its `table` is, whatever the layout, so that each is read once and not once a layout."""
+
+    table: tuple[Any, ...]
+    scenario: Scenario = field(compare=False)
+    changes: Changes = field(compare=False)
+
+
+@lru_cache(maxsize=4096)
+def _policies(wanted: _Policies) -> tuple[Policy, Policy]:
+    """The policy, and what of it decides which batches there are."""
+    policy = wanted.scenario.replace(**wanted.changes).policy
+    return policy, replace(policy, batch_window=0.0, pairing="locked")
 
 
 def measure(
@@ -139,15 +159,13 @@ def measure(
         Result of `layer_costs(scenario)`, to share it.
     """
     costing = costing or layer_costs(scenario)
-    rate = scenario.workload.rate if rate is None else rate
-    tokens = _mean_tokens(scenario.workload)
-    known: dict[str, Any] = {"prompt_tokens_mean": tokens, "rate_rps": math.nan if rate is None else rate}
     horizon = scenario.workload.horizon
     if effort == "rough":
-        row = None if horizon is not None else _roughly(point, scenario, costing, rate, known)
+        row = _roughly(point, scenario, scenario.policy, costing, rate)
         if row is not None:
             return row
         effort = "quick"
+    rate, known = _known(scenario.workload, rate)
     if effort != "full" and horizon is None:
         ready = _Shared(scenario, costing)
         return _screened(point, scenario, ready.problem, rate, known, effort)
@@ -156,8 +174,15 @@ def measure(
     return _whole(point, _Shared(scenario, costing, None, named), rate, known)
 
 
+def _known(workload: WorkloadTable, rate: float | None) -> tuple[float | None, dict[str, Any]]:
+    """The rate to answer at, default the workload's, and the columns that need no analysis."""
+    rate = workload.rate if rate is None else rate
+    tokens = _mean_tokens(workload)
+    return rate, {"prompt_tokens_mean": tokens, "rate_rps": math.nan if rate is None else rate}
+
+
 def _whole(point: int, ready: Prepared, rate: float | None, known: dict[str, Any]) -> Measures:
-    """The same by a whole analysis."""
+    """`measure` by a whole analysis."""
     scenario, effort, horizon = ready.scenario, ready.effort, ready.scenario.workload.horizon
     try:
         limit = ready.analysis.saturation_rps
@@ -200,12 +225,13 @@ def _mean_tokens(workload: WorkloadTable) -> float:
     return float(_traffic(workload)[0].prompt.mean())
 
 
-def _roughly(
-    point: int, scenario: Scenario, costing: Costing, rate: float | None, known: dict[str, Any]
-) -> Measures | None:
-    """The same by a rough look; None where it has no answer."""
+def _roughly(point: int, scenario: Scenario, policy: Policy, costing: Costing, rate: float | None) -> Measures | None:
+    """SLO throughput by a rough look, of a scenario with another window or pairing; None where it has no answer."""
+    if scenario.workload.horizon is not None:
+        return None
     slo, look = scenario.slo, _rough_look(scenario.workload)
-    system = scenario.layout, scenario.policy, costing.costs
+    rate, known = _known(scenario.workload, rate)
+    system = scenario.layout, policy, costing.costs
     try:
         found = look.screen(*system, lambda law: law_statistic(law, slo), slo.ttft, rate)
     except QueueError:

@@ -8,6 +8,7 @@ Resources: three of the pool (compute, send, receive; one and the same without M
 Buffers: one dispatch and one combine region a group (section 3.2 of the paper).
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -63,23 +64,25 @@ def new_groups(groups: int, slots: int, batches: int = 0) -> Groups:
 
 
 def free_network(layout: Layout, policy: Policy, costs: LayerCosts) -> Network:
-    """Lay out resources, buffers and segments of the asynchronous system."""
-    pool = np.array([0, 1, 2] if policy.overlap_moe else [0, 0, 0])  # compute, send, receive
+    """Lay out resources, buffers and segments of the asynchronous system; systems that agree in these share one."""
+    steps, dense, sparse = 1 if costs.step_overhead > 0 else 0, costs.dense_layers, costs.moe_layers
+    return _network(layout.D, policy.overlap_moe, policy.overlap_attention, (steps, dense, sparse))
+
+
+@lru_cache(maxsize=256)
+def _network(groups: int, overlap_moe: bool, overlap_attention: bool, repeats: tuple[int, int, int]) -> Network:
+    pool = np.array([0, 1, 2] if overlap_moe else [0, 0, 0])  # compute, send, receive
     pool_size = int(pool.max()) + 1
-    streams = np.array([0, 1, 2] if policy.overlap_attention else [0, 0, 0])
+    streams = np.array([0, 1, 2] if overlap_attention else [0, 0, 0])
     stream_count = int(streams.max()) + 1
     rows, acquire, release = [], [], []
-    for group in range(layout.D):
+    for group in range(groups):
         compute, send, receive = pool_size + group * stream_count + streams
         rows.append([compute, compute, compute, send, pool[2], pool[0], pool[1], receive])
         dispatch, combine = 2 * group, 2 * group + 1
         acquire.append([-1, -1, -1, dispatch, -1, -1, combine, -1])
         release.append([-1, -1, -1, -1, dispatch, -1, -1, combine])
-    segments = [
-        (0, 0, 1 if costs.step_overhead > 0 else 0),
-        (1, 1, costs.dense_layers),
-        (2, 7, costs.moe_layers),
-    ]
+    segments = [(0, 0, repeats[0]), (1, 1, repeats[1]), (2, 7, repeats[2])]
     return new_network(np.array(rows), segments, np.array(acquire), np.array(release))
 
 
