@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.errors import InputError
-from asapmodel.models import attention, link, memory, moe
+from asapmodel.models import attention, collectives, link, memory, moe
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.reduction import Reduction
 from asapmodel.models.replication import with_copies
@@ -63,16 +63,28 @@ def _attention(hardware: Hardware, T: int, workload: WorkloadTable) -> Reduction
 
 @lru_cache(maxsize=_KEPT)
 def _transfers(kind: str, hardware: Hardware, split: Split) -> dict[str, tuple[float, float]]:
-    laws = (link.synchronous if kind == "sync" else link.asynchronous)(*hardware, split)
+    blocking = collectives.contended if _contended(kind, hardware[2]) else link.synchronous
+    laws = (blocking if kind == "sync" else link.asynchronous)(*hardware, split)
     return {name: (law.fixed, law.per_token) for name, law in laws.items()}
+
+
+def _contended(kind: str, profile: Profile) -> bool:
+    return kind == "sync" and profile.collectives == "contention"
+
+
+_busiest = lru_cache(maxsize=_KEPT)(collectives.busiest)
 
 
 @lru_cache(maxsize=_KEPT)
 def _experts(hardware: Hardware, E: int, layout: Layout, policy: Policy, workload: WorkloadTable) -> Plateau:
     """Law of the experts; `layout` and `policy` as far as they decide the batches."""
     averaged = 1 if layout.kind == "sync" else hardware[0].layers
-    batches = backlog_batches(layout, policy, _quantiles(workload))
-    return Plateau(*moe.reduce(*hardware, Split(1, 1, E), batches, averaged))
+    return Plateau(*moe.reduce(*hardware, Split(1, 1, E), _batches(layout, policy, workload), averaged))
+
+
+@lru_cache(maxsize=512)
+def _batches(layout: Layout, policy: Policy, workload: WorkloadTable) -> NDArray[np.float64]:
+    return backlog_batches(layout, policy, _quantiles(workload))
 
 
 def _batching(layout: Layout, policy: Policy) -> tuple[Layout, Policy]:
@@ -104,12 +116,19 @@ def layer_costs(scenario: Scenario) -> Costing:
     layout, profile, workload = scenario.layout, scenario.profile.value, scenario.workload
     hardware = (_architecture(scenario), scenario.device.value, profile)
     law = _attention(hardware, layout.T, workload)
-    transfers = _transfers(layout.kind, hardware, Split(layout.D, layout.T, layout.E))
+    split = Split(layout.D, layout.T, layout.E)
+    transfers = _transfers(layout.kind, hardware, split)
+    experts = _experts(hardware, layout.E, *_batching(layout, scenario.policy), workload)
+    origin = scenario.architecture.assumptions + scenario.device.assumptions + scenario.profile.assumptions
+    if _contended(layout.kind, profile):
+        added = _busiest(*hardware, split)
+        experts = replace(experts, per_token=experts.per_token + added)
+        origin += (_busiest_device(added),)
     costs = LayerCosts(
         attention=Quadratic(law.fixed, law.per_token, law.per_token2),
         dispatch_send=Affine(*transfers["dispatch_send"]),
         dispatch_recv=Affine(*transfers["dispatch_recv"]),
-        moe=_experts(hardware, layout.E, *_batching(layout, scenario.policy), workload),
+        moe=experts,
         combine_send=Affine(*transfers["combine_send"]),
         combine_recv=Affine(*transfers["combine_recv"]),
         host_dispatch=profile.host_dispatch,
@@ -117,7 +136,6 @@ def layer_costs(scenario: Scenario) -> Costing:
         step_overhead=profile.step_overhead,
         request_latency=profile.request_latency,
     )
-    origin = scenario.architecture.assumptions + scenario.device.assumptions + scenario.profile.assumptions
     reduction = Assumption(
         "attention reduced to a0 + a1 n + a2 w",
         f"{law.mean_relative_error:.1%} of the work misplaced, largest error of a prompt {law.max_relative_error:.0%}",
@@ -144,6 +162,12 @@ def is_modelled(scenario: Scenario) -> bool:
     if not {"layers", "host_dispatch", *needed} <= given.keys():
         return True
     return any(len(given[name].given()) < count for name, count in needed.items())
+
+
+def _busiest_device(per_token: float) -> Assumption:
+    """What the busiest device of the collectives adds to the experts, for the report."""
+    source = "asapmodel.models.collectives.busiest, since profile.collectives is contention"
+    return Assumption("contention in costs.moe.per_token", f"{per_token:.4g}", "s/token", "derived", source)
 
 
 def _derived(costs: LayerCosts) -> tuple[Assumption, ...]:

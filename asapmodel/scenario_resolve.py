@@ -197,7 +197,9 @@ def _override(
     return Entry(value, kept + tuple(_assumption(record, prefix, *item, where) for item in own.items()))
 
 
-def _assumption(record: type, prefix: str, field: str, value: float, where: str) -> Assumption:
+def _assumption(record: type, prefix: str, field: str, value: float | str, where: str) -> Assumption:
+    if isinstance(value, str):
+        return Assumption(f"{prefix}.{field}", value, "", "override", where)
     unit = FIELDS[record][field].unit
     return Assumption(f"{prefix}.{field}", f"{value:.12g}", "" if unit == "1" else unit, "override", where)
 

@@ -3,8 +3,8 @@
 A batch of n tokens of one group sends K copies of each token to the experts (dispatch, in the precision of products)
 and gets K results back (combine, BF16), spread evenly. A transfer costs a latency plus the bytes at its busiest port
 at a constant share of the link. Not modelled: contention between batches on one port (the engines serialise
-phases), copies that stay on a device. Point-to-point transfers are in `asapmodel.models.point_to_point`, byte
-counts in `asapmodel.models.volumes`.
+phases), copies that stay on a device. Collectives whose busiest device counts are in `asapmodel.models.collectives`,
+point-to-point transfers in `asapmodel.models.point_to_point`, byte counts in `asapmodel.models.volumes`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Affine",
     "P2PFit",
+    "affine",
     "async_dispatch_time",
     "asynchronous",
     "asynchronous_expressions",
@@ -146,13 +147,14 @@ def _coefficients(law: Callable[[], Mapping[str, sympy.Expr]]) -> dict[str, symp
     return fixed | {f"{name}{_PER_TOKEN}": expression.diff(n) for name, expression in law().items()}
 
 
-def _affine(
+def affine(
     law: Callable[[], Mapping[str, sympy.Expr]],
     architecture: Architecture,
     device: Device,
     profile: Profile,
     split: Split,
 ) -> dict[str, Affine]:
+    """Coefficients of times that are linear in n: their values at 0 and derivatives, by name."""
     numbers = values(partial(_coefficients, law), architecture, device, profile, split)
     names = (name.removesuffix(_FIXED) for name in numbers if name.endswith(_FIXED))
     return {name: Affine(float(numbers[name + _FIXED]), float(numbers[name + _PER_TOKEN])) for name in names}
@@ -187,7 +189,7 @@ def asynchronous(architecture: Architecture, device: Device, profile: Profile, s
     >>> f"{law.fixed * 1e6:.0f} us + {law.per_token * 1e9:.1f} ns/token"
     '20 us + 87.1 ns/token'
     """
-    return _affine(asynchronous_expressions, architecture, device, profile, split)
+    return affine(asynchronous_expressions, architecture, device, profile, split)
 
 
 def synchronous(architecture: Architecture, device: Device, profile: Profile, split: Split) -> dict[str, Affine]:
@@ -216,4 +218,4 @@ def synchronous(architecture: Architecture, device: Device, profile: Profile, sp
     >>> f"{law.fixed * 1e6:.0f} us + {law.per_token * 1e9:.1f} ns/token"
     '100 us + 292.6 ns/token'
     """
-    return _affine(synchronous_expressions, architecture, device, profile, split)
+    return affine(synchronous_expressions, architecture, device, profile, split)

@@ -4,10 +4,14 @@ Plain numbers in SI units (seconds, bytes, flop, flop/s, bytes/s); where they co
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from asapmodel.models.precision import PRECISIONS, Format
 
-__all__ = ["Architecture", "Device", "Profile", "Split"]
+__all__ = ["Architecture", "Collectives", "Device", "Profile", "Split"]
+
+Collectives = Literal["senders", "contention"]
+"""What paces blocking collectives: the senders alone, or the busiest receiver too, `asapmodel.models.collectives`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class Profile:
     quantisation, writing the cache), on every device of the group.
     `copies_sent` is the share of a token's copies that cross the link, less than 1 where those to one device or server
     are merged. Bytes of a copy of 0 mean those of the model at the precision used, `volumes.with_copy_bytes`.
-    The `collective_*` and `p2p_*` fields are of blocking transfers.
+    The `collective_*` and `p2p_*` fields are of blocking transfers; `collectives` says which law of them holds.
     """
 
     gemm: float
@@ -137,6 +141,7 @@ class Profile:
     combine_bytes_per_copy: float = 0.0
     copies_sent: float = 1.0
     token_overhead: float = 0.0
+    collectives: Collectives = "senders"
 
 
 @dataclass(frozen=True, slots=True)

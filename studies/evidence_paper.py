@@ -1,15 +1,18 @@
 """Does the model predict the ASAP paper from a few of its numbers? Writes `docs/evidence-paper.md`.
 
-Run as ``python -m asapmodel.studies.evidence_paper [--output DIR]``, some minutes; ``--fit`` fits anew, longer.
+Run as ``python -m asapmodel.studies.evidence_paper [--output DIR]``, some minutes; ``--fit`` fits anew, longer;
+``--profile`` writes the catalogue's profile of what was fitted.
 """
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from asapmodel.scenario import Scenario
 from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CHOSEN, SHIPPED
 from asapmodel.studies.evidence_paper_figures import draw_laws, draw_runs
 from asapmodel.studies.evidence_paper_fit import HINGE, fit_all, stored_fits
+from asapmodel.studies.evidence_paper_profile import write_profile
 from asapmodel.studies.evidence_paper_rows import FITTED, HINGES, P2P, SLO_ROWS, TARGETS, shortfall
 from asapmodel.studies.evidence_paper_tables import (
     BEST,
@@ -30,7 +33,9 @@ from asapmodel.studies.evidence_paper_tables import (
     value_of,
 )
 from asapmodel.studies.evidence_summary import Point, Row, row_of
+from asapmodel.studies.pages import plain
 from asapmodel.studies.paired_runs import fill
+from asapmodel.verbs.capacity import capacity
 
 __all__ = ["main", "page", "points", "summary"]
 
@@ -100,6 +105,7 @@ def page() -> str:
         gated=gated_table(),
         **_four(),
         peak=peak_table(),
+        **_to_run(),
     )
 
 
@@ -118,6 +124,17 @@ def _four() -> dict[str, str]:
     }
 
 
+def _to_run() -> dict[str, str]:
+    """What the command line answers for the shipped scenarios of the chosen fit."""
+    shipped = [Scenario.load(f"paper-{name}-fitted") for name in ("default", "chunked", "asap")]
+    asked = {
+        "of_law": [capacity(one, horizon="300 s") for one in shipped],
+        "of_runs": [capacity(one, "graph") for one in shipped],
+        "of_ever": [capacity(one) for one in shipped],
+    }
+    return {field: ", ".join(plain(one.slo_throughput_rps) for one in found) for field, found in asked.items()}
+
+
 def _share_cost() -> dict[str, str]:
     """What `comm-share` would add to the objective where it ends without it."""
     claim = stated()["comm-share"]
@@ -133,7 +150,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("docs"))
     parser.add_argument("--fit", action="store_true", help="fit the constants under every assumption, and store them")
+    parser.add_argument("--profile", action="store_true", help="write the profile with the fitted constants")
     options = parser.parse_args(arguments)
+    if options.profile:
+        print(f"wrote {write_profile()}")
+        return
     if options.fit:
         print(f"wrote {fit_all()}")
         return

@@ -9,6 +9,7 @@ import numpy as np
 from asapmodel.models import attention, link, moe
 from asapmodel.models.evaluation import evaluate as number
 from asapmodel.models.parameters import Split
+from asapmodel.studies.evidence_paper_rows import FITTED
 from asapmodel.studies.evidence_paper_systems import Systems
 from asapmodel.studies.pages import save_figure
 
@@ -176,14 +177,15 @@ def _ttft(systems: Systems, slo: Mapping[str, float], names: list[str]) -> Spec:
 
 def _throughput(slo: Mapping[str, float]) -> Spec:
     rows = []
-    for name, label in NAMES.items():
+    labels = {name: f"{label} (fitted)" if f"rps-{name}" in FITTED else label for name, label in NAMES.items()}
+    for name, label in labels.items():
         rows.append({"system": label, "source": "paper", "rps": STATED_SLO[name]})
         rows.append({"system": label, "source": "model", "rps": slo[name]})
     bars: Spec = {
         "data": {"values": rows},
         "mark": {"type": "bar"},
         "encoding": {
-            "y": {"field": "system", "type": "nominal", "sort": list(NAMES.values()), "title": None},
+            "y": {"field": "system", "type": "nominal", "sort": list(labels.values()), "title": None},
             "yOffset": {"field": "source", "sort": ["paper", "model"]},
             "x": _axis("rps", "requests/s"),
             "color": {

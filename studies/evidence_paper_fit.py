@@ -30,6 +30,7 @@ from asapmodel.tomlfile import parse_toml
 __all__ = [
     "HINGE",
     "Stored",
+    "covariance",
     "fit",
     "fit_all",
     "format_fits",
@@ -137,6 +138,24 @@ def jacobian(values: Mapping[str, float], assumption: Assumption, replications: 
         up, down = (residuals(_values(logs + sign * step), assumption, replications) for sign in (1, -1))
         columns.append((up - down)[:rows] / (2 * STEP))
     return np.stack(columns, axis=1)
+
+
+def covariance(slopes: Array) -> Array:
+    """Covariance of the logarithms of the constants, ``(J^T J + diag(1 / spread^2))^-1``: the posterior, linearised.
+
+    Parameters
+    ----------
+    slopes : float64 array
+        `jacobian` at the minimum.
+
+    Examples
+    --------
+    >>> spread = np.sqrt(np.diag(covariance(np.zeros((1, len(CONSTANTS))))))  # no rows: what was known before
+    >>> [round(float(x), 3) for x in spread]
+    [0.2, 1.0, 0.3, 0.15, 0.7]
+    """
+    known = np.diag([one.spread**-2.0 for one in CONSTANTS])
+    return np.asarray(np.linalg.inv(slopes.T @ slopes + known), dtype=np.float64)
 
 
 def stored_fits() -> dict[str, Stored]:

@@ -6,7 +6,7 @@ group a batch goes to. Runs are those of the graph engine, their random numbers 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from asapmodel import summary
 from asapmodel.costing import Costing, layer_costs
-from asapmodel.costs import Affine, Plateau
+from asapmodel.models.collectives import busiest
 from asapmodel.models.distributions import TruncatedLognormal
+from asapmodel.models.parameters import Split
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.roots import find_crossing
 from asapmodel.studies.evidence_paper_packing import PackedPrepared
@@ -72,8 +73,8 @@ class Assumption:
         Systems whose scheduler waits `batch_window`.
     collectives : str
         What paces the blocking transfers: ``"senders"``, the largest group at the share of whole collectives, as
-        shipped; ``"hot receivers"``, on top of that the excess of the busiest expert device; ``"contention"``, the
-        slower of a group that sends at the share of one-sided writes and the busiest receiver at that of collectives.
+        shipped; ``"contention"``, the law of `asapmodel.models.collectives`; ``"hot receivers"``, the same law with
+        senders at the share of whole collectives.
     packed : bool
         Whether a batch goes to the group that has one already, see `asapmodel.studies.evidence_paper_packing`.
     one_law : bool
@@ -145,6 +146,7 @@ class Systems:
             "cluster.profile.indexer": core,
             "cluster.profile.attention_overhead": self.values["attention_overhead"],
             "cluster.profile.expert_load_cv": EXPERT_LOAD_CV,
+            "cluster.profile.collectives": "senders" if self.assumption.collectives == "senders" else "contention",
             "lengths": {"family": "lognormal", "mu": mu, "sigma": sigma},
         }
 
@@ -159,51 +161,25 @@ class Systems:
             off = {"no-dual": "dual_batch", "no-overlap": "overlap_moe", "no-super": "super_kernel"}.get(name)
             if off is not None:
                 changes[off] = False
+            if self.assumption.collectives == "hot receivers" and base != "asap":
+                changes["cluster.profile.link"] = self.laws.parts[2].collective_link
             self._scenario[name] = Scenario.load(f"paper-{base}").replace(**changes)
         return self._scenario[name]
 
     def costing(self, name: str) -> Costing:
-        """Costs of a layer, with hot receivers where assumed."""
+        """Costs of a layer."""
         if name not in self._costing:
-            known = layer_costs(self.scenario(name))
-            hot = self.assumption.collectives != "senders" and self.scenario(name).layout.kind == "sync"
-            self._costing[name] = self._heated(name, known) if hot else known
+            self._costing[name] = layer_costs(self.scenario(name))
         return self._costing[name]
 
     def receiving(self, name: str) -> float:
-        """What blocking transfers take beyond sending for each token of *all* groups, s; it stands with the experts.
-
-        A receiver gets ``1/E`` of all copies, which is what a sender has if the D groups have as many tokens each; the
-        busiest gets `chi` times that. With hot receivers ``(chi - 1) b / D`` is added for a whole collective's ``b`` a
-        token of the largest group; with contention senders take ``r b``, ``r`` the ratio of the two shares of the
-        link, and ``(chi - r) b / D`` is what the busiest receiver takes beyond them at equal groups.
-        """
-        layout = self.scenario(name).layout
-        if self.assumption.collectives == "senders" or layout.kind != "sync":
+        """What the busiest device of blocking transfers adds to the experts' time of a token, s; else 0."""
+        scenario = self.scenario(name)
+        profile, layout = scenario.profile.value, scenario.layout
+        if profile.collectives == "senders" or layout.kind != "sync":
             return 0.0
-        costs = layer_costs(self.scenario(name)).costs
-        whole = costs.dispatch_send.per_token + costs.combine_send.per_token
-        return max(0.0, self._busiest(layout.E) - self._sending()) * whole / layout.D
-
-    def _sending(self) -> float:
-        """Time of a sender over that of a whole collective."""
-        profile = self.laws.parts[2]
-        return profile.collective_link / profile.link if self.assumption.collectives == "contention" else 1.0
-
-    def _heated(self, name: str, known: Costing) -> Costing:
-        """Costs with the busiest receiver of every collective."""
-        costs = known.costs
-        experts = Plateau(costs.moe.floor, costs.moe.per_token + self.receiving(name))
-        send, back = (
-            Affine(one.fixed, one.per_token * self._sending()) for one in (costs.dispatch_send, costs.combine_send)
-        )
-        return replace(known, costs=replace(costs, moe=experts, dispatch_send=send, combine_send=back))
-
-    def _busiest(self, devices: int) -> float:
-        from asapmodel.models.imbalance import expected_maximum
-
-        per_device = self.laws.parts[0].routed_experts / devices
-        return 1.0 + self.laws.parts[2].expert_load_cv * expected_maximum(devices) / float(np.sqrt(per_device))
+        split = Split(layout.D, layout.T, layout.E)
+        return busiest(scenario.architecture.value, scenario.device.value, profile, split)
 
     def ready(self, name: str, seed: int | None = None) -> Prepared:
         """A system with its traffic."""

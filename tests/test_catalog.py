@@ -30,12 +30,13 @@ def test_every_entry_loads_with_the_origin_of_every_number(kind: str, name: str)
         assert named == {"devices"}
     else:
         needed = {f.name for f in fields(record) if f.default is MISSING}
-        assert needed <= named <= set(catalog.FIELDS[record])
+        assert needed <= named <= set(catalog.FIELDS[record]) | set(catalog.CHOICES[record])
     for assumption in assumptions:
         assert assumption.name.startswith(kind.removesuffix("s") + ".")
         assert assumption.kind in ("stated", "measured", "fitted", "assumed")
         assert len(assumption.source) > 10
-        assert float(assumption.value) >= 0
+        word = assumption.name.rpartition(".")[2] in catalog.CHOICES.get(record, ())
+        assert word or float(assumption.value) >= 0
 
 
 @pytest.mark.parametrize(("kind", "name"), ENTRIES)
@@ -43,12 +44,13 @@ def test_every_number_in_the_files_has_value_unit_source_and_kind(kind: str, nam
     data = tomllib.loads(catalog.entry_path(kind, name).read_text())
     for key, number in data.items():
         if key not in ("title", "device", "profile", "covariance", "provenance"):
-            assert {"value", "unit", "source", "kind"} <= number.keys(), key
+            needed = {"value", "source", "kind"} if key == "collectives" else {"value", "unit", "source", "kind"}
+            assert needed <= number.keys(), key
 
 
 def test_every_field_of_the_cost_models_is_described() -> None:
     for record, described in catalog.FIELDS.items():
-        assert list(described) == [f.name for f in fields(record) if f.name != "precision"]
+        assert [*described, *catalog.CHOICES[record]] == [f.name for f in fields(record) if f.name != "precision"]
 
 
 def test_the_paper_s_hardware_and_model() -> None:

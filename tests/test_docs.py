@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import asapmodel as am
 from asapmodel import catalog
-from asapmodel.catalog import FIELDS
+from asapmodel.catalog import CHOICES, FIELDS
 from asapmodel.catalog._schema import parse_cluster, parse_entry
 from asapmodel.cli.app import app
 from asapmodel.cli.options import load, parse_count, parse_rates
@@ -165,7 +165,7 @@ def test_every_coefficient_is_described() -> None:
 @pytest.mark.parametrize("record", [Device, Profile])
 def test_every_field_of_the_catalogue_is_described(record: type) -> None:
     described = text(DOCS / "reference" / "catalogue.md")
-    for name in FIELDS[record]:
+    for name in (*FIELDS[record], *CHOICES[record]):
         assert f"`{name}`" in described, name
 
 

@@ -48,7 +48,7 @@ def profile_text(
     """
     tables = sorted({file for group in found.groups for file in group.data.tables()})
     fitted_to = f"{', '.join(tables)} ({sum(len(g.data) for g in found.groups)} rows)"
-    numbers = {name: base[name] for name in catalog.FIELDS[Profile] if name in base}
+    numbers = {name: base[name] for name in (*catalog.FIELDS[Profile], *catalog.CHOICES[Profile]) if name in base}
     spread = np.sqrt(np.diag(found.covariance))
     for (name, value), error in zip(found.fields.items(), spread, strict=True):
         numbers[name] = {"value": value, "unit": catalog.FIELDS[Profile][name].unit, **_origin(name, fitted_to)}

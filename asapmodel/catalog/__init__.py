@@ -18,13 +18,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
-from asapmodel.catalog._schema import FIELDS, Cluster, Entry, parse_cluster, parse_entry, value_types
+from asapmodel.catalog._schema import CHOICES, FIELDS, Cluster, Entry, parse_cluster, parse_entry, value_types
 from asapmodel.errors import InputError
 from asapmodel.models.parameters import Architecture, Device, Profile
 from asapmodel.tables import nearest
 from asapmodel.tomlfile import read_text
 
 __all__ = [
+    "CHOICES",
     "FIELDS",
     "Cluster",
     "Entry",

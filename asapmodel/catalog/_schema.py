@@ -9,19 +9,21 @@
 ``"%"``. A number may say how sure it is, in its unit: a `standard_error`, or the ends `low` and `high` of a range,
 `law` ``"uniform"`` (default) or ``"triangular"``. A calibrated profile also has the tables `[covariance]` and
 `[provenance]`. Of these only `asapmodel.uncertainties` makes use. The fields are those of the dataclass that the file
-fills; `FIELDS` says what each of them is.
+fills; `FIELDS` says what each number is, `CHOICES` which words a field that is no number may have::
+
+    collectives = { value = "contention", kind = "assumed", source = "own traces" }
 """
 
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar, cast
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from asapmodel.errors import InputError
-from asapmodel.models.parameters import Architecture, Device, Profile
+from asapmodel.models.parameters import Architecture, Collectives, Device, Profile
 from asapmodel.result import Assumption
 from asapmodel.tables import (
     Bytes,
@@ -41,7 +43,7 @@ from asapmodel.tables import (
 )
 from asapmodel.tomlfile import parse_toml
 
-__all__ = ["FIELDS", "Cluster", "Entry", "parse_cluster", "parse_entry", "value_types"]
+__all__ = ["CHOICES", "FIELDS", "Cluster", "Entry", "parse_cluster", "parse_entry", "value_types"]
 
 COUNT, COUNT_OR_ZERO = Quantity(Count, "1"), Quantity(CountOrZero, "1")
 FRACTION, RATIO = Quantity(Fraction, "1"), Quantity(NonNegative, "1")
@@ -78,10 +80,13 @@ FIELDS: dict[type, dict[str, Quantity]] = {
         "token_overhead": TIME,
     },
 }
-"""What every field of the cost models' inputs is; a new field there needs its line here.
+"""What every number of the cost models' inputs is; a new field there needs its line here.
 
 `Device.precision` is no number: the scenario chooses it.
 """
+
+CHOICES: dict[type, dict[str, Any]] = {Architecture: {}, Device: {}, Profile: {"collectives": Collectives}}
+"""Types of the fields that are words."""
 
 T = TypeVar("T")
 
@@ -111,21 +116,47 @@ def _plain_number(value: object) -> int | float:
 Text = Annotated[str, Field(pattern=r"\S")]
 
 
-class Number(Table):
-    """A number of the catalogue with its origin."""
+class _Sourced(Table):
+    """Something of the catalogue with its origin."""
 
-    value: Annotated[Any, BeforeValidator(_plain_number)]
-    unit: Text
     source: Text
     kind: Literal["stated", "measured", "fitted", "assumed"]
     fitted_to: Text | None = None
+
+    @model_validator(mode="after")
+    def _says_to_what(self) -> Self:
+        if (self.kind == "fitted") != (self.fitted_to is not None):
+            raise TableError("fitted_to", "goes with kind 'fitted', and only with it", "say what it was fitted to")
+        return self
+
+    @property
+    def origin(self) -> str:
+        """Source, and what it was fitted to."""
+        return self.source if self.fitted_to is None else f"{self.source} (fitted to {self.fitted_to})"
+
+
+class Choice(_Sourced):
+    """A word of the catalogue."""
+
+    value: Text
+
+    def assumption(self, name: str) -> Assumption:
+        """Return the record that a report prints."""
+        return Assumption(name, self.value, "", self.kind, self.origin)
+
+
+class Number(_Sourced):
+    """A number of the catalogue."""
+
+    value: Annotated[Any, BeforeValidator(_plain_number)]
+    unit: Text
     standard_error: Annotated[Any, BeforeValidator(_plain_number)] | None = None
     low: Annotated[Any, BeforeValidator(_plain_number)] | None = None
     high: Annotated[Any, BeforeValidator(_plain_number)] | None = None
     law: Literal["uniform", "triangular"] | None = None
 
     @model_validator(mode="after")
-    def _range_holds_value(self) -> "Number":
+    def _range_holds_value(self) -> Self:
         if (self.low is None) != (self.high is None):
             raise TableError("low" if self.low is None else "high", "is missing", "give both ends of the range")
         if self.law is not None and self.low is None:
@@ -139,12 +170,6 @@ class Number(Table):
             raise TableError("low", problem, "give a range that holds the value")
         return self
 
-    @model_validator(mode="after")
-    def _says_to_what(self) -> "Number":
-        if (self.kind == "fitted") != (self.fitted_to is not None):
-            raise TableError("fitted_to", "goes with kind 'fitted', and only with it", "say what it was fitted to")
-        return self
-
     def si(self, quantity: Quantity) -> Any:
         """Return what the quantity's type parses: the plain number, or text with the unit."""
         if quantity.unit != "1":
@@ -156,8 +181,7 @@ class Number(Table):
     def assumption(self, name: str) -> Assumption:
         """Return the record that a report prints."""
         unit = "" if self.unit == "1" else self.unit
-        source = self.source if self.fitted_to is None else f"{self.source} (fitted to {self.fitted_to})"
-        return Assumption(name, str(self.value), unit, self.kind, source)
+        return Assumption(name, str(self.value), unit, self.kind, self.origin)
 
 
 class _EntryFile(Overrides):
@@ -174,7 +198,7 @@ class _ClusterFile(_EntryFile):
 
 def value_types(record: type) -> dict[str, Any]:
     """Return the annotated type of every field of `record`, for tables that hold the values alone."""
-    return {name: quantity.type for name, quantity in FIELDS[record].items()}
+    return {name: quantity.type for name, quantity in FIELDS[record].items()} | CHOICES[record]
 
 
 @cache
@@ -185,7 +209,8 @@ def _tables(record: Any) -> tuple[type[_EntryFile], type[Overrides]]:
         for f in fields(record)
         if f.name in FIELDS[record]
     }
-    file = create_model(f"{record.__name__}File", __base__=_EntryFile, **numbers)
+    words: dict[str, Any] = dict.fromkeys(CHOICES[record], (Choice | None, None))
+    file = create_model(f"{record.__name__}File", __base__=_EntryFile, **numbers, **words)
     return file, optional_table(f"{record.__name__}Values", Overrides, value_types(record))
 
 
@@ -213,7 +238,7 @@ def parse_entry(record: type[T], text: str, where: str, prefix: str) -> Entry[T]
     plain: dict[str, Any] = {}
     for name, number in numbers.items():
         try:
-            plain[name] = number.si(FIELDS[record][name])
+            plain[name] = number.value if isinstance(number, Choice) else number.si(FIELDS[record][name])
         except TableError as error:
             raise InputError(where, f"{name}.{error.key}", error.problem, error.remedy) from None
     value = record(**validate(values, plain, where).given())

@@ -27,7 +27,7 @@ from asapmodel.summary import law_statistic
 from asapmodel.uncertainties.answer import Exact
 from asapmodel.uncertainties.sampling import costs_with, sample
 from asapmodel.uncertainties.sources import Source, Sources
-from asapmodel.uncertainties.table import cost_names
+from asapmodel.uncertainties.table import cost_names, quantity_type
 from asapmodel.verbs.prepared import Prepared
 
 __all__ = ["acting", "exact_constants", "linear_std", "log_slopes", "throughput_elasticities"]
@@ -156,7 +156,7 @@ def exact_constants(ready: Prepared, named: Collection[str], known: dict[str, fl
         if one.kind == "derived" or key in named or (table == "costs" and name in stated):
             continue
         if table in ("profile", "device"):
-            slopes = _slopes_of(scenario, key, table)
+            slopes = _slopes_of(scenario, key, table) if quantity_type(key) else {}  # words have none
         else:
             slopes = {name: 1.0} if coefficients(scenario, costs).get(name, 0.0) > 0 and table == "costs" else {}
         if any(slopes.values()):

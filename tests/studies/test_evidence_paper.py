@@ -1,16 +1,33 @@
 """The paper's evidence: what is fitted, that targets are not, the objective's minimum, packing, the bounds' logic."""
 
+import tomllib
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 
+import asapmodel as am
+from asapmodel.calibration.profile_file import read_covariance
+from asapmodel.costing import layer_costs
+from asapmodel.models.imbalance import expected_maximum
 from asapmodel.studies import evidence_paper_fit
 from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CHOSEN, SHIPPED, by_name
 from asapmodel.studies.evidence_paper_bounds import gated_bound, most_of_attention
-from asapmodel.studies.evidence_paper_fit import logs_of, objective, residuals, starts, stored_fits
+from asapmodel.studies.evidence_paper_fit import (
+    covariance,
+    jacobian,
+    logs_of,
+    objective,
+    residuals,
+    starts,
+    stored_fits,
+)
+from asapmodel.studies.evidence_paper_profile import NAME, profile_text
 from asapmodel.studies.evidence_paper_rows import FITTED, HINGES, P2P, SLO_ROWS, TARGETS, model_value, shortfall
-from asapmodel.studies.evidence_paper_systems import CONSTANTS, Systems, mu_of
+from asapmodel.studies.evidence_paper_systems import CONSTANTS, EXPERT_LOAD_CV, Systems, mu_of
 from asapmodel.studies.paper import claims
 from asapmodel.studies.paper_model import ROWS, Paper
+from asapmodel.uncertainties.sources import sources_of
 
 CLAIMS = {claim.id: claim for claim in claims()}
 VALUES = stored_fits()[CHOSEN.name].values
@@ -126,8 +143,85 @@ def test_contention_is_cheap_alone_and_dear_together() -> None:
     # equal groups: senders are hidden behind the busiest receiver
     whole = one.dispatch_send.per_token + one.combine_send.per_token
     sent = other.dispatch_send.per_token + other.combine_send.per_token
-    chi = contention._busiest(32)
+    chi = 1 + EXPERT_LOAD_CV * expected_maximum(32) / np.sqrt(256 / 32)
     assert sent + 8 * contention.receiving("default") == pytest.approx(chi * whole)
+    assert contention.receiving("asap") == senders.receiving("default") == 0.0
+
+
+def test_hot_receivers_have_senders_at_the_share_of_collectives() -> None:
+    """The senders of the shipped law, and the excess of the busiest device over them with the experts."""
+    senders, hot = Systems(VALUES, SHIPPED), Systems(VALUES, by_name("hot receivers"))
+    one, other = (systems.costing("default").costs for systems in (senders, hot))
+    assert (other.dispatch_send, other.combine_send) == (one.dispatch_send, one.combine_send)
+    whole = one.dispatch_send.per_token + one.combine_send.per_token
+    chi = 1 + EXPERT_LOAD_CV * expected_maximum(32) / np.sqrt(256 / 32)
+    assert other.moe.per_token - one.moe.per_token == pytest.approx((chi - 1) * whole / 8)
+    assert hot.costing("asap").costs == senders.costing("asap").costs
+
+
+@pytest.mark.parametrize("name", ["default", "chunked", "asap"])
+def test_shipped_scenarios_are_the_chosen_systems(name: str) -> None:
+    """Policy and costs of ``paper-NAME-fitted`` are the study's, and the queueing engine's SLO throughput, too."""
+    systems, shipped = Systems(VALUES, CHOSEN), am.Scenario.load(f"paper-{name}-fitted")
+    wanted = systems.scenario(name)
+    assert shipped.policy == wanted.policy
+    assert shipped.workload.model_copy(update={"lengths": wanted.workload.lengths}) == wanted.workload
+    assert shipped.profile.value == wanted.profile.value
+    mine, other = (asdict(one.costs) for one in (layer_costs(shipped), systems.costing(name)))
+    for law, value in mine.items():
+        assert value == pytest.approx(other[law], rel=1e-6), law
+    found = am.capacity(shipped, horizon="300 s").slo_throughput_rps
+    assert found == pytest.approx(systems.slo_rate(name, "queueing"), rel=2e-3)
+    assert found == pytest.approx({"default": 8.03, "chunked": 11.3, "asap": 19.9}[name], rel=5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "rps"), [("default", 8.02), ("chunked", 11.2), ("asap", 19.9)])
+def test_shipped_scenarios_by_runs(name: str, rps: float) -> None:
+    """As the page has them: eight runs of 300 s."""
+    found = am.capacity(am.Scenario.load(f"paper-{name}-fitted"), "graph", 8)
+    assert found.slo_throughput_rps == pytest.approx(rps, rel=0.01)
+
+
+def test_shipped_profile_is_the_chosen_fit() -> None:
+    profile = am.catalog.load_profile(NAME).value
+    assert (profile.core, profile.indexer) == (VALUES["core"], VALUES["core"])
+    assert profile.attention_overhead == pytest.approx(VALUES["attention_overhead"])
+    assert (profile.expert_load_cv, profile.collectives) == (EXPERT_LOAD_CV, CHOSEN.collectives)
+    base = am.catalog.load_profile("cloudmatrix384-paper").value
+    fields = ("core", "indexer", "attention_overhead", "expert_load_cv", "collectives")
+    assert replace(profile, **{field: getattr(base, field) for field in fields}) == base
+
+
+def test_covariance_of_the_profile() -> None:
+    """By least squares of rows and priors together; the shipped file has it."""
+    slopes = jacobian(VALUES, CHOSEN)
+    stacked = np.vstack([slopes, np.diag([1 / one.spread for one in CONSTANTS])])
+    logs = np.linalg.pinv(stacked) @ np.linalg.pinv(stacked).T
+    assert covariance(slopes) == pytest.approx(logs, rel=1e-8)
+    core, overhead = VALUES["core"], VALUES["attention_overhead"]
+    wanted = np.outer([core, core, overhead], [core, core, overhead])
+    places = [0, 0, 1]
+    wanted *= logs[np.ix_(places, places)]
+    path = am.catalog.entry_path("profiles", NAME)
+    names, matrix = read_covariance(path)
+    assert names == ("core", "indexer", "attention_overhead")
+    assert matrix == pytest.approx(wanted, rel=1e-3)
+    shipped, again = (tomllib.loads(text) for text in (path.read_text(encoding="utf-8"), profile_text(slopes)))
+    errors = [[tables[name].pop("standard_error") for name in names] for tables in (shipped, again)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.01)
+    assert errors[0] == pytest.approx(np.sqrt(np.diag(matrix)) * [1, 1, 1e3], rel=0.01)
+    del shipped["covariance"], again["covariance"]
+    assert shipped == again
+    scenario = am.Scenario.load("paper-asap-fitted")
+    sources = sources_of(scenario, layer_costs(scenario).costs)
+    keys = [one.key.rpartition(".")[2] for one in sources.constants]
+    one, other = keys.index("core"), keys.index("indexer")
+    assert sources.correlation[one, other] == pytest.approx(1.0)
+    assert sources.constants[one].relative_std == pytest.approx(np.sqrt(logs[0, 0]), rel=0.01)
+    # what the lengths and the window leave open is in it
+    known = np.sqrt(np.diag(np.linalg.inv(np.linalg.inv(logs)[:2, :2])))
+    assert np.all(np.sqrt(np.diag(logs)[:2]) > 1.5 * known)
 
 
 def test_bound_is_below_the_model() -> None:
