@@ -23,7 +23,8 @@ def figure(pairs: Sequence[tuple[Cell, Statistics]]) -> dict[str, Any]:
         for field, name in (("mean_s", "Mean"), ("p99_s", "99th percentile"))
     ]
     panels = sorted({row["panel"] for row in rows}, key=lambda text: (text[0] != "M", text))
-    return {"data": {"values": rows}, "columns": 2, "concat": [_panel(one) for one in panels]}
+    title = {"text": "Lines: the model. Points: measured.", "fontWeight": "normal", "fontSize": 12, "anchor": "start"}
+    return {"title": title, "data": {"values": rows}, "columns": 2, "concat": [_panel(one) for one in panels]}
 
 
 def _panel(name: str) -> dict[str, Any]:
