@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.errors import InputError
-from asapmodel.models import attention, collectives, link, memory, moe
+from asapmodel.models import attention, collectives, elementwise, link, memory, moe
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
 from asapmodel.models.reduction import Reduction
 from asapmodel.models.replication import with_copies
@@ -73,6 +73,7 @@ def _contended(kind: str, profile: Profile) -> bool:
 
 
 _busiest = lru_cache(maxsize=_KEPT)(collectives.busiest)
+_between = lru_cache(maxsize=_KEPT)(elementwise.per_token)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -123,9 +124,16 @@ def layer_costs(scenario: Scenario) -> Costing:
     if _contended(layout.kind, profile):
         added = _busiest(*hardware, split)
         experts = replace(experts, per_token=experts.per_token + added)
-        origin += (_busiest_device(added),)
+        source = "collectives.busiest, since profile.collectives is contention"
+        origin += (_part("contention in costs.moe", added, source),)
+    between = _between(*hardware, split, layout.kind == "sync")
+    if profile.elementwise:
+        experts = replace(experts, per_token=experts.per_token + between[1])
+        parts = zip(("attention", "moe"), between, strict=True)
+        source = "elementwise.per_token, by profile.elementwise"
+        origin += tuple(_part(f"element-wise traffic in costs.{name}", x, source) for name, x in parts)
     costs = LayerCosts(
-        attention=Quadratic(law.fixed, law.per_token, law.per_token2),
+        attention=Quadratic(law.fixed, law.per_token + between[0], law.per_token2),
         dispatch_send=Affine(*transfers["dispatch_send"]),
         dispatch_recv=Affine(*transfers["dispatch_recv"]),
         moe=experts,
@@ -164,10 +172,9 @@ def is_modelled(scenario: Scenario) -> bool:
     return any(len(given[name].given()) < count for name, count in needed.items())
 
 
-def _busiest_device(per_token: float) -> Assumption:
-    """What the busiest device of the collectives adds to the experts, for the report."""
-    source = "asapmodel.models.collectives.busiest, since profile.collectives is contention"
-    return Assumption("contention in costs.moe.per_token", f"{per_token:.4g}", "s/token", "derived", source)
+def _part(name: str, per_token: float, source: str) -> Assumption:
+    """What a coefficient holds besides its own law, for the report."""
+    return Assumption(f"{name}.per_token", f"{per_token:.4g}", "s/token", "derived", f"asapmodel.models.{source}")
 
 
 def _derived(costs: LayerCosts) -> tuple[Assumption, ...]:

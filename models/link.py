@@ -154,7 +154,31 @@ def affine(
     profile: Profile,
     split: Split,
 ) -> dict[str, Affine]:
-    """Coefficients of times that are linear in n: their values at 0 and derivatives, by name."""
+    """Coefficients of times that are linear in n: their values at 0 and derivatives.
+
+    Parameters
+    ----------
+    law : callable
+        Without arguments; gives times by name, in s.
+    architecture, device, profile, split : Architecture, Device, Profile, Split
+        Values of all letters but n.
+
+    Returns
+    -------
+    dict of str to Affine
+        By the names of the law, in s and s/token.
+
+    Raises
+    ------
+    ValueError
+        A parameter is out of its domain.
+
+    Examples
+    --------
+    >>> from asapmodel.models.evaluation import paper_deployment
+    >>> f"{affine(synchronous_expressions, *paper_deployment())['dispatch_send'].fixed * 1e6:.0f} us"
+    '100 us'
+    """
     numbers = values(partial(_coefficients, law), architecture, device, profile, split)
     names = (name.removesuffix(_FIXED) for name in numbers if name.endswith(_FIXED))
     return {name: Affine(float(numbers[name + _FIXED]), float(numbers[name + _PER_TOKEN])) for name in names}

@@ -115,6 +115,8 @@ class Profile:
     `copies_sent` is the share of a token's copies that cross the link, less than 1 where those to one device or server
     are merged. Bytes of a copy of 0 mean those of the model at the precision used, `volumes.with_copy_bytes`.
     The `collective_*` and `p2p_*` fields are of blocking transfers; `collectives` says which law of them holds.
+    `elementwise` is the share of the memory bandwidth that kernels without products reach
+    (`asapmodel.models.elementwise`); 0: they are not counted. Where they are, `token_overhead` is what else there is.
     """
 
     gemm: float
@@ -141,6 +143,7 @@ class Profile:
     combine_bytes_per_copy: float = 0.0
     copies_sent: float = 1.0
     token_overhead: float = 0.0
+    elementwise: float = 0.0
     collectives: Collectives = "senders"
 
 

@@ -115,6 +115,7 @@ _TABLE = (
     _copy("b_d", "bytes of a dispatched copy", default=7680, field="dispatch_bytes_per_copy", place="sec. 5.4: 63 MB"),
     _copy("b_c", "bytes of a combined copy", default=14336, field="combine_bytes_per_copy", place="Table 1: H Dsize"),
     _profile("c_t", "attention outside products, per token", "s", 0.0, "token_overhead", _ASSUMED, zero=True),
+    _profile("eta_e", "share of memory bandwidth: no products", "1", 0, "elementwise", _ASSUMED, optional=True),
     _profile("kappa", "share of copies that cross the link", "1", 1, "copies_sent", _ASSUMED),
     _split("D", "attention groups", default=4, field="D"),
     _split("T", "devices of an attention group", default=4, field="T"),

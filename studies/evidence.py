@@ -11,7 +11,8 @@ import numpy as np
 
 from asapmodel.studies.evidence_judging import Judged
 from asapmodel.studies.evidence_kernels import judgements
-from asapmodel.studies.evidence_nodes import ascend, cross_modules, hopper, published_s
+from asapmodel.studies.evidence_modules import cross_modules, cross_tables, kernel_shares, own_letters
+from asapmodel.studies.evidence_nodes import ascend, hopper, published_s
 from asapmodel.studies.evidence_summary import Point, Row, row_of
 from asapmodel.studies.pages import markdown_table, save_figure
 from asapmodel.studies.paired_runs import fill, output_folder
@@ -99,18 +100,39 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def _node_fields() -> dict[str, str]:
-    times, modules = published_s(), cross_modules()
-    scaled = ascend().scaled(times["910C"])
-    short = {name: float(np.median(predicted / seconds)) for name, (seconds, predicted) in modules.items()}
-    return {
-        "of_dies": f"{scaled.hidden(times['910C, two']):.2f}",
-        "of_gpus": f"{hopper().hidden(times['H800, two']):.2f}",
-        "all_hidden": f"{times['H800, two'] / hopper().seconds(1.0) - 1:+.0%}",
-        "none_hidden": f"{times['H800, two'] / hopper().seconds() - 1:+.0%}",
-        "plain": f"{times['910C'] / ascend().seconds() - 1:+.0%}",
-        "mla_share": f"{short['MLA module']:.0%}",
-        "moe_share": f"{short['MoE module']:.0%}",
+    times, core = published_s(), 0.654  # CloudMatrix's MLA
+    found: dict[str, str] = {}
+    for suffix, elementwise in (("", True), ("_products", False)):
+        dies, gpus = ascend(elementwise), hopper(elementwise)
+        found |= {
+            f"of_dies{suffix}": f"{dies.scaled(times['910C']).hidden(times['910C, two']):.2f}",
+            f"of_gpus{suffix}": f"{gpus.hidden(times['H800, two']):.2f}",
+            f"plain{suffix}": f"{times['910C'] / dies.seconds() - 1:+.0%}",
+        }
+    return found | {
+        "all_hidden": f"{times['H800, two'] / hopper(True).seconds(1.0) - 1:+.0%}",
+        "none_hidden": f"{times['H800, two'] / hopper(True).seconds() - 1:+.0%}",
+        "slow_core": f"{times['910C'] / ascend(True, core).seconds() - 1:+.0%}",
+        "core": f"{core:.1%}",
+        **_module_fields(),
     }
+
+
+def _module_fields() -> dict[str, str]:
+    """Shares of the modules' time that are predicted, in the median, all in all and at both ends of the tables."""
+    letters = {"g": (0, "eta_g"), "c": (0, "eta_c"), "x": (1, "eta_x")}
+    own, theirs = own_letters(), kernel_shares()
+    found = {f"own_{name}": f"{own[k][letter]:.0%}" for name, (k, letter) in letters.items()}
+    found |= {f"their_{name}": f"{theirs[k][letter]:.0%}" for name, (k, letter) in letters.items()}
+    found["own_launch"] = f"{1e3 * own[1]['tau_k']:.1f}"
+    for content in ("law", "timed", "elementwise"):
+        pairs = zip(("mla", "moe"), ("s", "E"), cross_tables(), cross_modules(content).values(), strict=True)
+        for name, letter, data, (seconds, predicted) in pairs:
+            share, axis = predicted / seconds, data.values[letter]
+            found[f"{name}_{content}"] = f"{np.median(share):.0%}"
+            for end, value in (("first", axis.min()), ("last", axis.max())):
+                found[f"{name}_{content}_{end}"] = f"{np.median(share[axis == value]):.0%}"
+    return found
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -2,34 +2,49 @@
 
 A node's iteration is the sum of its layers' attention, experts and transfers, ``C + t`` with t the transfers. Two
 micro-batches hide a share f of the transfers, ``C + (1 - f) t``. Three published iterations of balanced experts know
-C, t or f from one another, never from themselves.
+C, t or f from one another, never from themselves. Each is predicted twice: by products alone, and with the memory
+traffic between them (`asapmodel.models.elementwise`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asapmodel import catalog
-from asapmodel.calibration.laws import Law, law_of, link_law
+from asapmodel.calibration.laws import link_law
 from asapmodel.calibration.measurements import Measurements, join
 from asapmodel.costing import layer_costs
+from asapmodel.models.elementwise import attention_bytes, expert_bytes
+from asapmodel.models.evaluation import evaluate
+from asapmodel.models.parameters import Split
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.robust_fit import robust_fit
-from asapmodel.studies.evidence_families import consistent
-from asapmodel.studies.evidence_judging import column_of, measured
+from asapmodel.studies.evidence_judging import measured
+from asapmodel.studies.evidence_modules import (
+    attention_table,
+    cross_modules,
+    expert_table,
+    module_law,
+    own_letters,
+    seconds_of,
+    whole_attention,
+    whole_experts,
+)
 from asapmodel.studies.evidence_summary import Point, Row, row_of
 
-__all__ = ["Node", "ascend", "cross_modules", "hopper", "long_prompt", "node_rows", "points", "published_s", "summary"]
+__all__ = ["Node", "ascend", "hopper", "long_prompt", "node_rows", "points", "published_s", "summary"]
 
 Array = NDArray[np.float64]
 
 _LAYERS, _DENSE = 61, 3  # layers, those with a dense FFN in place of experts; its FLOP a token are the experts'
 _TARGET = 0.10
 _PROMPT = 4096
-_NO_OVERLAP = "the profile is of another system; launches and element-wise work of this one are not in it"
-_KERNELS_ONLY = "a module does more than its products: norms, rotary embedding, quantisation, permutation"
+_WITH = ", with element-wise traffic"
+_WITHOUT = "without what a layer does between its products; not judged"
+_NO_OVERLAP = "the profile is of another system; launches of this one are not in it"
+_MODULE = "launches, and products of few or shallow tiles, are not in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +87,41 @@ def _path(name: str) -> str:
 
 
 @cache
-def ascend() -> Node:
-    """DeepSeek-R1 on 32 dies, DP32 EP32, two prompts of 4096 tokens a die, costs of the paper's machine."""
+def ascend(elementwise: bool = False, core: float | None = None) -> Node:
+    """DeepSeek-R1 on 32 dies, DP32 EP32, two prompts of 4096 tokens a die, costs of the paper's machine.
+
+    With `elementwise` the kernels of cann-recipes-infer, whose iterations these are, at the profile's share of the
+    memory bandwidth; what the three dense layers do between products is left out. `core` is another share of peak for
+    the attention core than the profile's.
+    """
     scenario = Scenario.load("paper-default").replace(
         **{"model.use": "deepseek-v3", "D": 32, "T": 1, "E": 32, "lengths": {"constant": _PROMPT}},
         **{"cluster.profile.expert_load_cv": 0.0, "cluster.memory_bytes": 1e13},
+        **({} if core is None else {"cluster.profile.core": core}),
     )
     costs, n = layer_costs(scenario).costs, 2.0 * _PROMPT
-    compute = float(costs.attention(n, 2.0 * _PROMPT**2)) + float(costs.moe(32 * n))
+    compute = _LAYERS * (float(costs.attention(n, 2.0 * _PROMPT**2)) + float(costs.moe(32 * n)))
+    if elementwise:
+        device = scenario.device.value
+        given = (scenario.architecture.value, device, Split(32, 1, 32))
+        attention, experts = (
+            float(evaluate(one, *given)) for one in (attention_bytes("latent", "cann"), 32 * expert_bytes("cann"))
+        )
+        moved = n * (_LAYERS * attention + (_LAYERS - _DENSE) * experts)
+        compute += moved / (scenario.profile.value.memory * device.memory_bandwidth)
     transfers = (costs.dispatch_send, costs.dispatch_recv, costs.combine_send, costs.combine_recv)
-    return Node(_LAYERS * compute, (_LAYERS - _DENSE) * sum(float(one(n)) for one in transfers))
+    return Node(compute, (_LAYERS - _DENSE) * sum(float(one(n)) for one in transfers))
 
 
 @cache
-def hopper() -> Node:
-    """The same on 32 GPUs, four prompts a GPU, from modules (SGLang) and transfers (DeepEP) measured on H100s."""
-    data = measured("aiconfigurator_mla_context_h100", "attention", "h100", "deepseek-v3")
-    fast = column_of(data, "aiconfigurator_mla_context_h100", "kernel") == "fa3"
-    module = data.take(fast & (data.values["s"] >= 128))
-    attention = _unseen(module, "attention", {"s": _PROMPT, "p": 0, "N_b": 4, "T": 1})
-    experts = measured("aiconfigurator_moe_context_h100", "moe", "h100")
-    moe = _unseen(experts.take(experts.values["E"] > 2), "moe", {"n": 32 * 4 * _PROMPT, "E": 32})
+def hopper(elementwise: bool = False) -> Node:
+    """The same on 32 GPUs, four prompts a GPU, from modules (SGLang) and transfers (DeepEP) measured on H100s.
+
+    With `elementwise` what was timed is kept apart from what was not: modules are fitted with their traffic known, and
+    the down-projections, the shared experts and the traffic around modules are added; a device gets rows for the
+    tokens that have an expert there, not for all.
+    """
+    attention, moe = _modules_apart() if elementwise else _modules()
     sweep = measured("aiconfigurator_deepep_normal_h100", "link")
     both = [
         sweep.take((sweep.nodes == 4) & (sweep.quantity == name) & (sweep.values["n"] >= 256))
@@ -102,33 +131,53 @@ def hopper() -> Node:
     return Node(_LAYERS * (attention + moe), (_LAYERS - _DENSE) * sum(transfers))
 
 
-def _unseen(data: Measurements, model: str, values: dict[str, float]) -> float:
-    """Seconds that the law, fitted to all rows of a table, gives for a row that is not in it."""
+_ATTENTION = {"s": _PROMPT, "p": 0, "N_b": 4, "T": 1}
+_EXPERTS = {"n": 32 * 4 * _PROMPT, "E": 32}
+
+
+def _modules() -> tuple[float, float]:
+    """Seconds of the modules of one layer, by the laws of `calibration` fitted to the tables."""
+    return _unseen(attention_table(), "attention", _ATTENTION), _unseen(expert_table(), "moe", _EXPERTS)
+
+
+def _modules_apart() -> tuple[float, float]:
+    """The same with known traffic, completed by what was not timed."""
+    attention, experts = own_letters()
+    one = seconds_of(whole_attention(), _row(attention_table(), _ATTENTION), attention)
+    return float(one[0]), float(seconds_of(whole_experts(), _row(expert_table(), _EXPERTS), experts)[0])
+
+
+def _row(data: Measurements, values: Mapping[str, float]) -> Measurements:
+    """A row that is not in the table."""
     first = data.take(np.array([0]))
-    row = replace(first, values={**first.values, **{x: np.array([float(v)]) for x, v in values.items()}})
-    law = _law(join([data, row]), model)
+    return replace(first, values={**first.values, **{x: np.array([float(v)]) for x, v in values.items()}})
+
+
+def _unseen(data: Measurements, model: str, values: Mapping[str, float]) -> float:
+    """Seconds that the law, fitted to all rows of a table, gives for a row that is not in it."""
+    every = join([data, _row(data, values)])
+    law = link_law(every) if model == "link" else module_law(every, model)
     own = np.arange(len(data))
     fit = robust_fit(lambda p: law.predict(p, own), data.seconds, law.parameters, data.noise, bootstrap=False)
     return float(law.predict(fit.values, np.array([len(data)]))[0])
 
 
-def _law(data: Measurements, model: str) -> Law:
-    base = catalog.load_profile("cloudmatrix384-paper").value
-    return link_law(data) if model == "link" else law_of(data, model, base, detail=True)
+def node_rows(elementwise: bool = False) -> list[tuple[str, str, Point]]:
+    """Predictions of whole iterations: what is predicted, from what, and measured and predicted seconds.
 
-
-def node_rows() -> list[tuple[str, str, Point]]:
-    """Predictions of whole iterations: what is predicted, from what, and measured and predicted seconds."""
+    The last is not made of layers, and the same either way.
+    """
     times = published_s()
-    scaled = ascend().scaled(times["910C"])
-    of_dies, of_gpus = scaled.hidden(times["910C, two"]), hopper().hidden(times["H800, two"])
+    dies, gpus = ascend(elementwise), hopper(elementwise)
+    scaled = dies.scaled(times["910C"])
+    of_dies, of_gpus = scaled.hidden(times["910C, two"]), gpus.hidden(times["H800, two"])
     shipped = "shipped profile of the paper's machine, nothing fitted"
     first = "the row without, and the hidden share of the H800 node"
     modules = "modules and transfers of other teams on H100, and the hidden share of the 910C rows"
     return [
-        ("910C, no overlap", shipped, Point("whole node", times["910C"], ascend().seconds())),
+        ("910C, no overlap", shipped, Point("whole node", times["910C"], dies.seconds())),
         ("910C, two micro-batches", first, Point("whole node", times["910C, two"], scaled.seconds(of_gpus))),
-        ("H800, two micro-batches", modules, Point("whole node", times["H800, two"], hopper().seconds(of_dies))),
+        ("H800, two micro-batches", modules, Point("whole node", times["H800, two"], gpus.seconds(of_dies))),
         ("8 x H200, 1T hybrid, 32768 tokens", "1024, 8192 and 131072 tokens of the table", long_prompt()),
     ]
 
@@ -144,69 +193,42 @@ def long_prompt() -> Point:
     return Point("whole node", float(seconds[out][0]), float(law(32768.0)))
 
 
-def cross_modules() -> dict[str, tuple[Array, Array]]:
-    """Modules of one team (measured, predicted) from kernels of another: long MLA on H100, experts on H100.
-
-    Shares of peak from InferSim's kernels on H800; nothing is known of what a module does besides its products.
-    """
-    dense = measured("infersim_gemm_h800", "moe", "h800")
-    filled = dense.take(_tiles(dense) >= 132)
-    core = measured("infersim_mla_prefill_h800", "attention", "h800", "deepseek-v3")
-    grouped = measured("infersim_grouped_gemm_decode_h800", "moe", "h800")
-    grouped = grouped.take(consistent(grouped))
-    attention = {"eta_g": _fitted(filled, "moe")["eta_x"], "eta_c": _fitted(core, "attention")["eta_c"]}
-    experts = _fitted(grouped, "moe")
-    module = measured("aiconfigurator_mla_context_h100", "attention", "h100", "deepseek-v3")
-    fast = column_of(module, "aiconfigurator_mla_context_h100", "kernel") == "fa3"
-    large = module.values["N_b"] * module.values["s"] >= 8192
-    steps = measured("aiconfigurator_moe_context_h100", "moe", "h100")
-    many = (steps.values["n"] / steps.values["E"] >= 1024) & (steps.values["E"] > 2)
-    seen = {"MLA module": (module.take(fast & large & (module.values["s"] >= 128)), "attention", attention)}
-    seen["MoE module"] = (steps.take(many), "moe", {x: experts[x] for x in ("eta_x", "eta_m", "r_x")})
-    return {name: (data.seconds, _by_shares(data, model, values)) for name, (data, model, values) in seen.items()}
-
-
-def _tiles(data: Measurements) -> Array:
-    return np.asarray(np.ceil(data.values["N_x"] / 128) * np.ceil(data.values["N_y"] / 128))
-
-
-def _fitted(data: Measurements, model: str) -> dict[str, float]:
-    law, own = _law(data, model), np.arange(len(data))
-    fit = robust_fit(lambda p: law.predict(p, own), data.seconds, law.parameters, data.noise, bootstrap=False)
-    return {name: float(value) for name, value in zip(fit.names, fit.values, strict=True)}
-
-
-def _by_shares(data: Measurements, model: str, values: dict[str, float]) -> Array:
-    """Predictions with these letters; floors, launches and element-wise time are left out."""
-    law = _law(data, model)
-    given = np.array([values.get(one.name, one.lower) for one in law.parameters])
-    return law.predict(given, np.arange(len(data)))
-
-
 def summary() -> list[Row]:
-    """Rows of `docs/evidence.md`; errors are those of throughput for nodes, of time for modules."""
-    nodes = [
-        row_of(
-            "whole nodes",
-            name,
-            (given, "prefill throughput"),
-            [one.measured / one.predicted - 1],
-            (_TARGET, None),
-            _NO_OVERLAP if "no overlap" in name else "",
-        )
-        for name, given, one in node_rows()
-    ]
+    """Rows of `docs/evidence.md`; errors are those of throughput for nodes, of time for modules.
+
+    Rows with element-wise traffic have the target, those without stand beside them.
+    """
+    return [*_node_summary(), *_module_summary()]
+
+
+def _node_summary() -> list[Row]:
+    rows = []
+    for (name, given, plain), (_, _, full) in zip(node_rows(), node_rows(True), strict=True):
+        words, layered = (given, "prefill throughput"), plain != full
+        if layered:
+            error = plain.measured / plain.predicted - 1
+            rows.append(row_of("whole nodes", name, words, [error], note=_WITHOUT))
+        note = _NO_OVERLAP if "no overlap" in name else ""
+        error = full.measured / full.predicted - 1
+        rows.append(row_of("whole nodes", name + _WITH * layered, words, [error], (_TARGET, None), note))
+    return rows
+
+
+def _module_summary() -> list[Row]:
     words = ("InferSim's kernels, H800", "modules of SGLang, H100, many tokens")
-    modules = [
-        row_of("across teams", name, words, p / m - 1, (0.06, 0.20), _KERNELS_ONLY)
-        for name, (m, p) in cross_modules().items()
-    ]
-    return nodes + modules
+    rows, full = [], cross_modules("elementwise")
+    for name, (m, p) in cross_modules().items():
+        rows.append(row_of("across teams", name, words, p / m - 1, note=_WITHOUT))
+        m, p = full[name]
+        rows.append(row_of("across teams", name + _WITH, words, p / m - 1, (0.06, 0.20), _MODULE))
+    return rows
 
 
 def points() -> list[Point]:
-    """Predicted and measured seconds of the nodes and of the modules."""
+    """Predicted and measured seconds of the nodes and of the modules, with element-wise traffic."""
     modules = [
-        Point(name, float(m), float(p)) for name, pair in cross_modules().items() for m, p in zip(*pair, strict=True)
+        Point(name, float(m), float(p))
+        for name, pair in cross_modules("elementwise").items()
+        for m, p in zip(*pair, strict=True)
     ]
-    return [one for _, _, one in node_rows()] + modules
+    return [one for _, _, one in node_rows(True)] + modules

@@ -78,6 +78,7 @@ FIELDS: dict[type, dict[str, Quantity]] = {
         **dict.fromkeys(("dispatch_bytes_per_copy", "combine_bytes_per_copy"), SIZE),
         "copies_sent": FRACTION,
         "token_overhead": TIME,
+        "elementwise": FRACTION,
     },
 }
 """What every number of the cost models' inputs is; a new field there needs its line here.

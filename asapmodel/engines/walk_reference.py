@@ -102,7 +102,8 @@ def wait_law(work: Floats, load: float, shape: float, points: int = 2048) -> tup
 
 @lru_cache(maxsize=64)
 def _grown(tilt: float, points: int) -> Floats:
-    return np.exp(tilt * np.arange(points))
+    grown: Floats = np.exp(tilt * np.arange(points))
+    return grown
 
 
 def _work_lattice(place: Floats, points: int) -> Floats:

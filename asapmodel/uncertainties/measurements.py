@@ -65,7 +65,7 @@ MEASUREMENTS = (
     Measurement(
         "peaks of the device",
         "large matrix products and copies on one device",
-        tuple(f"cluster.{name}" for name in FIELDS[Device]),
+        (*(f"cluster.{name}" for name in FIELDS[Device]), f"{_PROFILE}elementwise"),
     ),
 )
 """In the order in which a constant looks for its own."""

@@ -11,6 +11,7 @@ from sympy.physics.units import byte, convert_to, second
 from asapmodel.models import (
     attention,
     collectives,
+    elementwise,
     flops,
     grouped_query,
     host,
@@ -37,6 +38,8 @@ TIMES = {
     **{f"synchronous {name}": x for name, x in link.synchronous_expressions().items()},
     **{f"contended {name}": x for name, x in collectives.contended_expressions().items()},
     "busiest device": collectives.busiest_expression(),
+    **{f"between products, {x}": elementwise.attention_seconds(x, "sglang") for x in ("latent", "sparse", "grouped")},
+    "between products, experts": elementwise.expert_seconds("sglang"),
     "p2p": link.p2p_expression(),
     "async dispatch": point_to_point.async_dispatch_expression(),
     "host": host.total_expression(),

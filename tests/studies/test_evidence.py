@@ -5,7 +5,8 @@ import pytest
 
 from asapmodel.studies import evidence, evidence_nodes
 from asapmodel.studies.evidence_families import cores
-from asapmodel.studies.evidence_nodes import Node, ascend, cross_modules, hopper, long_prompt, node_rows, published_s
+from asapmodel.studies.evidence_modules import cross_modules, expert_table, fitted
+from asapmodel.studies.evidence_nodes import Node, ascend, hopper, long_prompt, node_rows, published_s
 from asapmodel.studies.evidence_summary import Point, row_of
 
 
@@ -36,17 +37,26 @@ def test_published_iterations() -> None:
     assert times["H800, two"] == pytest.approx(16384 * 8 / 62713)
 
 
-def test_nodes_are_not_predicted_by_themselves() -> None:
+@pytest.mark.parametrize("elementwise", [False, True])
+def test_nodes_are_not_predicted_by_themselves(elementwise: bool) -> None:
     """Two micro-batches: each node from the other's hidden share, by hand; nothing hidden is far off."""
-    times, scaled = published_s(), ascend().scaled(3.128)
-    share = 1 - (times["H800, two"] - hopper().compute_s) / hopper().transfer_s
-    rows = {name: point for name, _, point in node_rows()}
+    times, scaled, gpus = published_s(), ascend(elementwise).scaled(3.128), hopper(elementwise)
+    share = 1 - (times["H800, two"] - gpus.compute_s) / gpus.transfer_s
+    rows = {name: point for name, _, point in node_rows(elementwise)}
     by_hand = scaled.compute_s + (1 - share) * scaled.transfer_s
     assert rows["910C, two micro-batches"].predicted == pytest.approx(by_hand)
     assert rows["910C, two micro-batches"].predicted != pytest.approx(times["910C, two"], rel=1e-3)
     for name in ("910C, two micro-batches", "H800, two micro-batches", "8 x H200, 1T hybrid, 32768 tokens"):
         assert abs(rows[name].measured / rows[name].predicted - 1) < 0.10
-    assert hopper().seconds() > 1.15 * times["H800, two"] > 1.15 * hopper().seconds(1.0)
+    assert gpus.seconds() > 1.15 * times["H800, two"] > 1.15 * gpus.seconds(1.0)
+
+
+def test_traffic_of_a_node_by_hand() -> None:
+    """910C: kB a token and layer of the cost models' page, 8192 tokens a die, at the profile's share of 1.6 TB/s."""
+    moved = 8192 * (61 * 212992 + 58 * 846848)
+    assert ascend(True).compute_s - ascend().compute_s == pytest.approx(moved / (0.841 * 1.6e12), rel=1e-6)
+    assert ascend(True).transfer_s == ascend().transfer_s
+    assert ascend(True, 0.654).compute_s > ascend(True).compute_s
 
 
 def test_parabola_of_prefill() -> None:
@@ -57,10 +67,23 @@ def test_parabola_of_prefill() -> None:
 
 
 def test_kernels_are_less_than_modules() -> None:
-    """Products of another team leave out part of a module, so most modules take longer."""
-    for seconds, predicted in cross_modules().values():
+    """Products of another team leave out part of a module; what was timed is less than the law's; traffic adds."""
+    law, timed, full = (cross_modules(content) for content in ("law", "timed", "elementwise"))
+    for name, (seconds, predicted) in law.items():
         assert len(seconds) >= 20
         assert 0.5 < np.median(predicted / seconds) < 1.0
+        assert np.all(timed[name][1] < predicted)
+        assert np.median(np.abs(full[name][1] / seconds - 1)) < 0.6 * np.median(np.abs(timed[name][1] / seconds - 1))
+
+
+def test_traffic_of_a_module_by_hand() -> None:
+    """Experts on 256 devices: a row of 21 504 B for every token, 8/256 copies of 39 936 B, at 0.8 of 3.35 TB/s."""
+    (seconds, full), (_, timed) = (cross_modules(content)["MoE module"] for content in ("elementwise", "timed"))
+    last = seconds.size - 1  # 524288 tokens on 256 devices
+    moved = 524288 * (21504 + 39936 * 8 / 256)
+    assert full[last] - timed[last] == pytest.approx(moved / (0.8 * 3.35e12), rel=1e-9)
+    free = fitted(expert_table(), "moe")["c_m"]
+    assert f"{1e9 * free:.1f} {1e9 * 21504 / (0.8 * 3.35e12):.1f}" == "9.4 8.0"  # as the cost models' page says
 
 
 def test_rows_of_kernels_and_page() -> None:
@@ -73,8 +96,9 @@ def test_rows_of_kernels_and_page() -> None:
     rows = [*evidence.kernel_rows(tests), *evidence_nodes.summary()]
     text = evidence.page(rows)
     assert "{" not in text
-    assert text.count("| whole nodes |") == 4
-    assert f"{sum(bool(row.met) for row in rows)} of {len(rows)} lines" in text
+    assert text.count("| whole nodes |") == 7  # three of them with and without element-wise traffic
+    judged = [row for row in rows if row.met is not None]
+    assert f"{sum(bool(row.met) for row in judged)} of {len(judged)} lines" in text
     points = [("kernels", one) for one in evidence.kernel_points(tests)]
     points += [("gains", Point("gain", 2.9, 2.3, "ratio"))]
     assert "Rates in requests/s" in vl_convert.vegalite_to_svg(evidence.overview(points), vl_version="5.21")
