@@ -10,6 +10,7 @@ the moments, which there are in units with `mu = -1`, `s2 = 1`.
 """
 
 import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,9 +25,13 @@ Floats = NDArray[np.float64]
 _ROOT_2 = math.sqrt(2)
 _ROOT_2PI = math.sqrt(2 * math.pi)
 _SLOW = 0.1  # below this |d| closed forms lose digits to cancellation
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-_SHARES = 0.25 * (1 + _NODES) ** 2  # quadrature over sqrt t: times as shares of H, and their weights
-_SHARE_WEIGHTS = 0.5 * _WEIGHTS * (1 + _NODES)
+
+
+@cache  # at first use: NumPy's polynomials take a while to load
+def _quadrature() -> tuple[Floats, Floats]:
+    """Quadrature over sqrt t: times as shares of H, and their weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    return 0.25 * (1 + nodes) ** 2, 0.5 * weights * (1 + nodes)
 
 
 def transient_tail(level: ArrayLike, time: ArrayLike, drift: float, variance: float, start: float = 0.0) -> Floats:
@@ -81,8 +86,9 @@ def average_tail(level: ArrayLike, horizon: ArrayLike, drift: float, variance: f
     if not (horizons > 0).all():
         raise MomentError("a horizon must be positive")
     if start > 0:
-        tails = transient_tail(y[..., None], horizons[..., None] * _SHARES, drift, variance, start)
-        return np.asarray(tails @ _SHARE_WEIGHTS, dtype=np.float64)
+        shares, weights = _quadrature()
+        tails = transient_tail(y[..., None], horizons[..., None] * shares, drift, variance, start)
+        return np.asarray(tails @ weights, dtype=np.float64)
     return np.asarray(_averages(y.ravel(), horizons.ravel(), drift, variance), dtype=np.float64).reshape(y.shape)
 
 
@@ -115,7 +121,8 @@ def average_mean(horizon: ArrayLike, drift: float, variance: float, start: float
     _, horizons = _checked(0.0, horizon, variance, start)
     if not (horizons > 0).all():
         raise MomentError("a horizon must be positive")
-    summed = transient_mean(horizons[..., None] * _SHARES, drift, variance, start) @ _SHARE_WEIGHTS
+    shares, weights = _quadrature()
+    summed = transient_mean(horizons[..., None] * shares, drift, variance, start) @ weights
     slow = abs(drift) * np.sqrt(horizons / variance) < _SLOW
     square = np.asarray(_squares(horizons.ravel(), drift, variance, start), dtype=np.float64).reshape(horizons.shape)
     closed = (square - start**2 - variance * horizons) / (2 * np.where(slow, 1.0, drift) * horizons)

@@ -196,7 +196,8 @@ TEMPLATE = """\
 
 Written by `python -m asapmodel.studies.performance` on {machine}.
 `make bench` repeats the engine's part with
-pytest-benchmark. Compiled code is warm (numba caches it on first use, which takes about 15 s once).
+pytest-benchmark. Compiled code is warm ([kept on disk](background/compiled-code.md) at its first use, which takes some
+ten seconds once).
 
 ## Graph engine, one core
 
@@ -215,8 +216,8 @@ predictor, cached; one machine of the same kind), and one with learned operator 
 
 {processes}
 
-Target: `--help` under 0.5 s, `evaluate` under 3 s. Most of it is loading packages (numba is half
-of it) and compiled code.
+Target: `--help` under 0.5 s, `explain paper-asap` under 1 s, `evaluate` under 3 s. Some 0.4 s are packages being
+loaded; numba is not among them.
 
 ## Questions in a running process
 

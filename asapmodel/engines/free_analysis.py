@@ -11,7 +11,6 @@ No random numbers. An approximation; measured errors are in `docs/engines.md`, t
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.free_backlog import FreeBacklog, backlog_of, reduced
 from asapmodel.engines.free_walk import Alone, alone_of, free_node, lone_node, resources
+from asapmodel.engines.unlocked import unlocked_property
 from asapmodel.engines.walk_analysis import Saturated, WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
@@ -55,11 +55,11 @@ class FreeAnalysis(WalkAnalysis):
     known: FreeBacklog | None = None
     known_alone: Alone | None = None
 
-    @cached_property
+    @unlocked_property
     def _reduced(self) -> Problem:
         return reduced(self.problem, self.effort)
 
-    @cached_property
+    @unlocked_property
     def _backlog(self) -> FreeBacklog:
         return self.known or backlog_of(self._reduced, self.effort, self.walk)
 
@@ -80,11 +80,11 @@ class FreeAnalysis(WalkAnalysis):
         problem = replace(self.problem, policy=policy)
         return FreeAnalysis(problem, self.walk, self.effort, self._backlog, self._alone)
 
-    @cached_property
+    @unlocked_property
     def _alone(self) -> Alone | None:
         return None if self.problem.policy.queue_per_group else self.known_alone or alone_of(self.problem)
 
-    @cached_property
+    @unlocked_property
     def _lone(self) -> tuple[Node, Floats]:
         return lone_node(self.problem, self._alone)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Analysis, ByLength, Point, TtftLaw
+from asapmodel.solvers.distinct import distinct
 from asapmodel.solvers.queue_errors import QueueError, positive
 from asapmodel.solvers.transient_queue import ArrivingWork, average_share, backlog_mean, fit_tail, work_from_decays
 
@@ -111,7 +112,7 @@ class HorizonLaw:
         backlog = max(rate / self.saturation_rps - 1, 0.0) * self.horizon
         far = time[-1] + backlog + 6 * np.sqrt(max(rate / self.saturation_rps, 1.0) * self.work.variance * self.horizon)
         inside = np.linspace(time[0], time[-1], _POINTS)
-        return np.unique(np.concatenate([time, inside, np.linspace(time[-1], far, _POINTS)]))
+        return distinct(np.concatenate([time, inside, np.linspace(time[-1], far, _POINTS)]))
 
     def _beyond(self, rate: float, time: Floats, tail: Floats) -> Floats:
         """Tail in a run above the nearest rate.

@@ -12,7 +12,6 @@ An approximation: measured errors are in `docs/engines.md`, derivation and limit
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from asapmodel.engines.analysis import Problem
 from asapmodel.engines.effort import FULL, Effort
 from asapmodel.engines.lockstep_backlog import Backlog, under_backlog
 from asapmodel.engines.lockstep_walk import UTILISATION, lone_prompts, node_at, node_loads
+from asapmodel.engines.unlocked import unlocked_property
 from asapmodel.engines.walk_analysis import Saturated, WalkAnalysis, enough_rows
 from asapmodel.engines.walk_nodes import Node
 
@@ -58,7 +58,7 @@ class LockstepAnalysis(WalkAnalysis):
 
     known: Backlog | None = None
 
-    @cached_property
+    @unlocked_property
     def _backlog(self) -> Backlog:
         return self.known or under_backlog(self.problem, self.effort)
 
@@ -79,11 +79,11 @@ class LockstepAnalysis(WalkAnalysis):
         policy = replace(self.problem.policy, batch_window=window)
         return replace(self, problem=replace(self.problem, policy=policy), known=self._backlog)
 
-    @cached_property
+    @unlocked_property
     def _lone(self) -> tuple[Node, Floats]:
         return lone_prompts(self.problem)
 
-    @cached_property
+    @unlocked_property
     def _walks(self) -> tuple[tuple[float, tuple[int, int]], ...]:
         return node_loads(self._backlog.saturation * self.lone.mean, self.effort)
 

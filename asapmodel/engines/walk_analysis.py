@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -11,6 +10,8 @@ from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import ByLength, Point, Problem, Prompts, TtftLaw
 from asapmodel.engines.effort import FULL, Effort
+from asapmodel.engines.side_by_side import side_by_side
+from asapmodel.engines.unlocked import unlocked_property
 from asapmodel.engines.walk_nodes import CLASSES, SHARES, Node, NodeTable
 from asapmodel.solvers.queue_errors import UnstableError, positive
 
@@ -19,6 +20,7 @@ __all__ = ["Saturated", "WalkAnalysis", "enough_rows"]
 Floats = NDArray[np.float64]
 
 _FEWEST_ROWS = 512
+_SIDE_BY_SIDE = 5  # walks from which on threads pay: those of the full effort
 
 
 class Saturated(NamedTuple):
@@ -83,13 +85,16 @@ class WalkAnalysis(ABC):
     def _busy(self, rate: float, node: Node) -> tuple[dict[str, float], float]:
         """Utilisation by resource, and the share of the groups' time lost at barriers."""
 
-    @cached_property
+    @unlocked_property
     def _table(self) -> NodeTable:
         policy = self.problem.policy
         waits = self.problem.layout.kind == "asap" and policy.batch_window > 0
-        return NodeTable((self.lone, *map(self.node, self.loads())), may_fall=waits)
+        alone, _ = self.lone, self.saturation_rps  # what all walks share, before they begin
+        loads = self.loads()
+        nodes = side_by_side(self.node, loads) if len(loads) >= _SIDE_BY_SIDE else map(self.node, loads)
+        return NodeTable((alone, *nodes), may_fall=waits)
 
-    @cached_property
+    @unlocked_property
     def _classes(self) -> tuple[Floats, Floats]:
         """Mean tokens and share of each class of prompts by length."""
         tokens = (self.problem.prompts.prompt - self.problem.prompts.cached).astype(np.float64)

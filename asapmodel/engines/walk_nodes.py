@@ -8,11 +8,12 @@ load (seconds of work per request, batch sizes) is interpolated as it is.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asapmodel.engines.unlocked import unlocked_property
+from asapmodel.solvers.distinct import distinct
 from asapmodel.solvers.monotone_cubic import MonotoneCubic
 
 __all__ = ["CLASSES", "SHARES", "Node", "NodeTable", "node_of"]
@@ -20,7 +21,7 @@ __all__ = ["CLASSES", "SHARES", "Node", "NodeTable", "node_of"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SHARES: Floats = np.unique(
+SHARES: Floats = distinct(
     np.concatenate([np.linspace(0.0, 0.9, 91), 1.0 - np.geomspace(0.1, 1e-5, 81), [0.95, 0.98, 0.99, 0.995, 1.0]])
 )
 """Probabilities at which the TTFT law is kept as quantiles."""
@@ -108,12 +109,12 @@ class NodeTable:
     nodes: tuple[Node, ...]
     may_fall: bool = False
 
-    @cached_property
+    @unlocked_property
     def _places(self) -> Floats:
         places: Floats = -np.log1p(-np.array([node.load for node in self.nodes]))
         return places
 
-    @cached_property
+    @unlocked_property
     def _times(self) -> MonotoneCubic:
         # Later nodes are never below earlier ones: quadrature errors must not show as a falling TTFT.
         rows = np.array([node.times() for node in self.nodes])
@@ -121,7 +122,7 @@ class NodeTable:
         rows[least:] = np.maximum.accumulate(rows[least:], axis=0)
         return MonotoneCubic(self._places, np.log(np.maximum(rows, _LEAST)))
 
-    @cached_property
+    @unlocked_property
     def _rest(self) -> MonotoneCubic:
         return MonotoneCubic(self._places, np.array([node.rest() for node in self.nodes]))
 

@@ -4,6 +4,7 @@ import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ MEASURED = Path(__file__).resolve().parents[2] / "studies" / "data" / "measured"
 DIE = "ascend-910c-die"
 
 
-def known_profile(**changes: float) -> Profile:
+def known_profile(**changes: Any) -> Profile:
     return replace(catalog.load_profile("cloudmatrix384-paper").value, **changes)
 
 

@@ -1,0 +1,24 @@
+"""A cached property that threads compute side by side."""
+
+from functools import cached_property
+from typing import Any, TypeVar
+
+__all__ = ["unlocked_property"]
+
+T = TypeVar("T")
+
+
+class unlocked_property(cached_property[T]):  # noqa: N801 - a decorator
+    """`functools.cached_property` as from Python 3.12 on: without a lock that all instances share.
+
+    Until then a walk of one system in one thread kept those of all others waiting. Two threads that ask the same
+    instance at once may both compute the value, which is the same.
+    """
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """Compute the value and keep it."""
+        if instance is None:
+            return self
+        assert self.attrname is not None
+        value = instance.__dict__[self.attrname] = self.func(instance)
+        return value
