@@ -37,6 +37,7 @@ from asapmodel.cli.uncertain import (
     check_uncertainty,
     gain_lines,
     interval_lines,
+    rate_intervals_answer,
     uncertainty_answer,
     uncertainty_json,
     uncertainty_of,
@@ -200,29 +201,36 @@ def sweep(
     changes: SetOption = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """One scenario over a range of rates."""
-    from asapmodel.verbs.sweep import results_table, sweep_results
+    from asapmodel.verbs.evaluate import prepare
+    from asapmodel.verbs.sweep import results_table, sweep_intervals, sweep_results
 
     speeds, length = parse_rates(rates), parse_horizon(horizon)
+    if uncertainty:
+        check_uncertainty(engine, length)
     if out is not None:
         check_writable(out, force)
     what = load(scenario, changes)
     with progress(f"sweeping {what.name}", len(speeds)) as report_step:
-        results = sweep_results(what, speeds, engine, report_step, length)
+        ready = prepare(what) if uncertainty else None
+        results = sweep_results(what, speeds, engine, report_step, length, ready)
+        sure = None if ready is None else sweep_intervals(ready, results)
     if out is not None:
-        table = results_table(results)
+        table = results_table(results, sure)
         with atomic(out, force) as stream:
             table.to_csv(stream, index=False, lineterminator="\n")
         note(f"wrote {out}")
     if as_json:
         rows = [one.to_dict() for one in results]
         shared = {name: rows[0][name] for name in ("engine", "scenario", "system", "assumptions")}
-        print_json({**shared, "results": [{k: row[k] for k in row if k not in shared} for row in rows]})
+        more = {} if sure is None else {"uncertainty": sure.to_dict()}
+        print_json({**shared, "results": [{k: row[k] for k in row if k not in shared} for row in rows]} | more)
         return
     from asapmodel.cli.answers import sweep_answer
 
-    show(*sweep_answer(what, results))
+    show(*sweep_answer(what, results), *rate_intervals_answer(sure))
 
 
 @app.command()

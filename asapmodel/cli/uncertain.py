@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
     from asapmodel.scenario import Scenario
     from asapmodel.uncertainties.answer import Exact, Gain, Interval, Uncertainty
+    from asapmodel.uncertainties.rates import RateIntervals
 
 __all__ = [
     "UncertaintyOption",
     "check_uncertainty",
     "gain_lines",
     "interval_lines",
+    "rate_intervals_answer",
     "uncertainty_answer",
     "uncertainty_json",
     "uncertainty_of",
@@ -32,6 +34,7 @@ UncertaintyOption = Annotated[
     bool, typer.Option("--uncertainty", help="Intervals from the errors of constants, and what to measure.")
 ]
 
+_NOTHING = "[bold]Uncertainty[/]: no constant of this system has a stated error, so there is no interval."
 _APART = 0.25  # relative difference of widths that is worth a line
 _SHOWN = 3  # exact constants to name
 _SLIGHT = 0.005  # share of the variance that a table leaves out
@@ -71,7 +74,7 @@ def uncertainty_answer(answer: Uncertainty | None) -> list[RenderableType]:
     level = f"{100 * answer.level:g} %"
     out: list[RenderableType] = []
     if not answer.constants:
-        out.append("[bold]Uncertainty[/]: no constant of this system has a stated error, so there is no interval.")
+        out.append(_NOTHING)
     else:
         out.append(f"[bold]Uncertainty[/], from {answer.samples} systems with constants drawn from their errors:")
         out += [_intervals_table(answer, level), *_counts(answer)]
@@ -79,6 +82,24 @@ def uncertainty_answer(answer: Uncertainty | None) -> list[RenderableType]:
             out += [_measurements_table(answer, level), *_best(answer, level)]
         out += _linear(answer)
     return [*out, *_left_out(answer)]
+
+
+def rate_intervals_answer(answer: RateIntervals | None) -> list[RenderableType]:
+    """Intervals of TTFT, a row a rate, at 80 columns; nothing if nobody asked."""
+    from asapmodel.cli.text import percent, table
+
+    if answer is None:
+        return []
+    if not answer.constants:
+        return [_NOTHING]
+    level = f"{100 * answer.level:g} %"
+    title = f"{level} intervals of TTFT (s), from {answer.samples} systems with constants drawn from their errors"
+    out = table("rate\n(req/s)", "mean", "p99", "objective met\n(% of systems)", title=title)
+    for one in answer.rates:
+        out.add_row(f"{one.rate_rps:g}", _span(one.ttft_mean), _span(one.ttft_p99), percent(one.met))
+    failed = max(one.failed for one in answer.rates)
+    lines = [_failed(failed)] if failed else []
+    return [out, *lines, "Not in the intervals: constants without a stated error, and the engine's own error."]
 
 
 def _intervals_table(answer: Uncertainty, level: str) -> Table:
@@ -98,6 +119,8 @@ def _span(interval: Interval) -> str:
     """The ends, with as many digits as tell them apart."""
     from asapmodel.cli.text import number
 
+    if math.isnan(interval.low):
+        return "-"
     if math.isinf(interval.high):
         return f"{number(interval.low)} to no limit"
     low, high = number(interval.low), number(interval.high)
@@ -114,8 +137,12 @@ def _counts(answer: Uncertainty) -> list[str]:
     if answer.unstable:
         lines.append(f"{answer.unstable} of these systems are not stable at this rate: TTFT without limit.")
     if answer.failed:
-        lines.append(f"[bold]{answer.failed} of these systems have no answer in this model, and are left out.[/]")
+        lines.append(_failed(answer.failed))
     return lines
+
+
+def _failed(count: int) -> str:
+    return f"[bold]{count} of these systems have no answer in this model, and are left out.[/]"
 
 
 def _measurements_table(answer: Uncertainty, level: str) -> Table:

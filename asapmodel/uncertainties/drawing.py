@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.errors import InputError, NoAnswer
+from asapmodel.scenario import Scenario
 from asapmodel.uncertainties.linear import acting
 from asapmodel.uncertainties.sampling import Look, Sampled, draw_scores, sample, values_of
 from asapmodel.uncertainties.sources import Source, Sources, sources_of
@@ -15,7 +16,7 @@ from asapmodel.verbs.capacity import capacity
 from asapmodel.verbs.evaluate import check_rate, evaluate
 from asapmodel.verbs.prepared import Prepared
 
-__all__ = ["Drawn", "Estimate", "draw", "together"]
+__all__ = ["Drawn", "Estimate", "check_stationary", "draw", "together"]
 
 Array = NDArray[np.float64]
 
@@ -87,11 +88,22 @@ def together(own: Sequence[Sources]) -> tuple[Sources, list[list[int]]]:
     return Sources(tuple(known), correlation), places
 
 
-def _estimate(ready: Prepared, rate: float | None) -> Estimate:
-    scenario = ready.scenario
+def check_stationary(scenario: Scenario) -> None:
+    """Refuse runs of finite length.
+
+    Raises
+    ------
+    InputError
+        If the scenario asks for one.
+    """
     if scenario.workload.horizon is not None:
         remedy = "leave it out: intervals are of the stationary law"
         raise InputError(scenario.source, "workload.horizon", "cannot be combined with an uncertainty", remedy)
+
+
+def _estimate(ready: Prepared, rate: float | None) -> Estimate:
+    scenario = ready.scenario
+    check_stationary(scenario)
     found = capacity(scenario, prepared=ready)
     wanted = scenario.workload.rate if rate is None else check_rate(rate)
     if wanted is None:

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from asapmodel.costing import layer_costs
 from asapmodel.costs import LayerCosts
-from asapmodel.engines.analysis import Problem
+from asapmodel.engines.analysis import Problem, TtftLaw
 from asapmodel.engines.effort import STEADY
 from asapmodel.engines.queueing import analyse
 from asapmodel.engines.screening import LAST_LOAD, screen
@@ -34,7 +34,7 @@ from asapmodel.summary import law_statistic
 from asapmodel.uncertainties.sources import Source, Sources
 from asapmodel.uncertainties.table import cost_names
 
-__all__ = ["Look", "Sampled", "costs_with", "draw_scores", "sample", "values_of"]
+__all__ = ["Look", "Sampled", "costs_with", "draw_scores", "sample", "sample_rates", "values_of"]
 
 Array = NDArray[np.float64]
 
@@ -171,16 +171,58 @@ def sample(scenario: Scenario, problem: Problem, sources: Sources, values: Array
     return Sampled.of(np.array(rows, dtype=np.float64).reshape(len(values), 4))
 
 
+def sample_rates(scenario: Scenario, problem: Problem, sources: Sources, values: Array, looks: Sequence[Look]) -> Array:
+    """Ask systems with other constants for TTFT at several rates.
+
+    Parameters
+    ----------
+    scenario, problem, sources, values
+        As of `sample`.
+    looks : sequence of Look
+        Where to look.
+
+    Returns
+    -------
+    array, shape (n, rates, 3)
+        Mean, p99 and the statistic of the objective, seconds; infinite where the rate is not below the stability limit,
+        NaN where the model has no answer.
+    """
+
+    def ask(row: list[float]) -> list[tuple[float, float, float]]:
+        try:
+            analysis = _analysis(replace(problem, costs=costs_with(scenario, sources.constants, row)))
+            laws = [_law(analysis, look) for look in looks]
+        except (InputError, QueueError):
+            return [(math.nan,) * 3] * len(looks)
+        return [
+            (math.inf,) * 3 if law is None else (law.mean, law.quantile(0.99), law_statistic(law, scenario.slo))
+            for law in laws
+        ]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows = list(pool.map(ask, values.tolist()))
+    return np.array(rows, dtype=np.float64).reshape(len(values), len(looks), 3)
+
+
 def _ttft(problem: Problem, look: Look | None) -> tuple[float, float]:
     """Mean and p99."""
     if look is None:
         return math.nan, math.nan
+    law = _law(_analysis(problem), look)
+    return (math.inf, math.inf) if law is None else (law.mean, law.quantile(0.99))
+
+
+def _analysis(problem: Problem) -> WalkAnalysis:
     analysis = analyse(problem, effort=_EFFORT)
     assert isinstance(analysis, WalkAnalysis)
-    load = look.rate / analysis.saturation_rps
+    return analysis
+
+
+def _law(analysis: WalkAnalysis, look: Look) -> TtftLaw | None:
+    """Law of TTFT; None where the rate is not below the stability limit."""
+    load, problem = look.rate / analysis.saturation_rps, analysis.problem
     if load >= LAST_LOAD:
-        return math.inf, math.inf
+        return None
     waits = problem.layout.kind == "asap" and problem.policy.batch_window > 0
     table = NodeTable((analysis.lone, *map(analysis.node, look.loads)), may_fall=waits)
-    law = analysis.point_of(look.rate, table.at(np.array([load]))[0]).ttft
-    return law.mean, law.quantile(0.99)
+    return analysis.point_of(look.rate, table.at(np.array([load]))[0]).ttft

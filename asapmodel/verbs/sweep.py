@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from asapmodel.errors import InputError
 from asapmodel.result import Result
 from asapmodel.scenario import Scenario
 from asapmodel.verbs.evaluate import answer, check_rate, prepare
@@ -14,7 +15,9 @@ from asapmodel.verbs.prepared import DEFAULT_ENGINE, Prepared, check_engine, che
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["results_table", "sweep", "sweep_results"]
+    from asapmodel.uncertainties.rates import RateIntervals
+
+__all__ = ["results_table", "sweep", "sweep_intervals", "sweep_results"]
 
 
 def sweep_results(
@@ -45,6 +48,11 @@ def sweep(
     rates: Iterable[float],
     engine: str = DEFAULT_ENGINE,
     horizon: float | str | None = None,
+    *,
+    uncertainty: bool = False,
+    samples: int = 128,
+    seed: int = 0,
+    level: float = 0.9,
 ) -> pd.DataFrame:
     """Evaluate a scenario at each rate.
 
@@ -56,21 +64,58 @@ def sweep(
         Requests per second.
     engine, horizon
         See `evaluate`.
+    uncertainty : bool
+        Add intervals from the errors of constants, see `asapmodel.verbs.uncertainty.uncertainty`; stationary law only.
+    samples, seed, level
+        Of the intervals.
 
     Returns
     -------
     pandas.DataFrame
         One row per rate: scenario, system, rate, requests, stable, TTFT statistics, parts and utilisations, engine and
-        law. Rates at or above the stability limit have `stable` False and, in the stationary law, NaN times.
+        law. Rates at or above the stability limit have `stable` False and, in the stationary law, NaN times. With
+        intervals also ``ttft_mean_low_s``, ``ttft_mean_high_s``, ``ttft_p99_low_s``, ``ttft_p99_high_s`` (infinite
+        where too many of the drawn systems are not stable) and ``slo_met_share``, the share of the drawn systems that
+        meet the objective.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range, or intervals are asked of runs.
     """
-    return results_table(sweep_results(scenario, rates, engine, horizon=horizon))
+    if not uncertainty:
+        return results_table(sweep_results(scenario, rates, engine, horizon=horizon))
+    if engine != "queueing":
+        raise InputError("uncertainty", "", f"is not for engine '{engine}'", "leave one of the two out")
+    if horizon is not None:
+        raise InputError("uncertainty", "", "cannot be combined with a horizon", "leave one of the two out")
+    ready = prepare(scenario)
+    results = sweep_results(scenario, rates, prepared=ready)
+    return results_table(results, sweep_intervals(ready, results, samples, seed, level))
 
 
-def results_table(results: Iterable[Result]) -> pd.DataFrame:
-    """Results as one table, a row each."""
+def sweep_intervals(
+    ready: Prepared, results: Sequence[Result], samples: int = 128, seed: int = 0, level: float = 0.9
+) -> RateIntervals:
+    """State how sure the answers of `sweep_results` are; see `uncertainty`."""
+    from asapmodel.uncertainties.rates import rate_intervals
+    from asapmodel.verbs.uncertainty import check_draws
+
+    check_draws(samples, level)
+    return rate_intervals(ready, results, samples, seed, level)
+
+
+def results_table(results: Iterable[Result], sure: RateIntervals | None = None) -> pd.DataFrame:
+    """Results as one table, a row each, with intervals if they are given."""
     import pandas as pd
 
-    return pd.DataFrame([_row(result) for result in results])
+    table = pd.DataFrame([_row(result) for result in results])
+    if sure is None:
+        return table
+    for name, ends in (("mean", [one.ttft_mean for one in sure.rates]), ("p99", [one.ttft_p99 for one in sure.rates])):
+        table[f"ttft_{name}_low_s"] = [one.low for one in ends]
+        table[f"ttft_{name}_high_s"] = [one.high for one in ends]
+    return table.assign(slo_met_share=[one.met for one in sure.rates])
 
 
 def _row(result: Result) -> dict[str, Any]:

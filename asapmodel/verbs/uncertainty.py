@@ -17,7 +17,7 @@ from asapmodel.uncertainties.linear import exact_constants, linear_std, throughp
 from asapmodel.verbs.compare import check_same_workload
 from asapmodel.verbs.prepared import Prepared, prepare
 
-__all__ = ["LEVEL", "NOISE", "SAMPLES", "uncertain_gains", "uncertainty"]
+__all__ = ["LEVEL", "NOISE", "SAMPLES", "check_draws", "uncertain_gains", "uncertainty"]
 
 Array = NDArray[np.float64]
 Progress = Callable[[str], None] | None
@@ -126,11 +126,22 @@ def uncertain_gains(
     return answers, [_gain(one, drawn[0], level) for one in drawn[1:]]
 
 
-def _check(samples: int, level: float, noise: float) -> None:
+def check_draws(samples: int, level: float) -> None:
+    """Check how many systems are to be drawn, and the level of intervals.
+
+    Raises
+    ------
+    InputError
+        If one is out of range.
+    """
     if not _FEWEST <= samples <= _MOST:
         raise InputError("--samples", "", f"is {samples}", f"give a whole number from {_FEWEST} to {_MOST}")
     if not 0 < level < 1:
         raise InputError("level", "", f"is {level:g}", "give a share between 0 and 1, e.g. 0.9")
+
+
+def _check(samples: int, level: float, noise: float) -> None:
+    check_draws(samples, level)
     if not 0 <= noise < math.inf:
         raise InputError("noise", "", f"is {noise:g}", "give a relative error of 0 or more, e.g. 0.03")
 
