@@ -32,9 +32,11 @@ class Policy:
     """How requests become batches and how batches run; see the scheduling section of the documentation.
 
     Sizes in tokens, `batch_window` in seconds. `chunk_tokens` 0 means whole prompts, `max_seqs` 0 any number of prompts
-    in a step. With `schedule_ahead` a group forms the batch of its next step when the present one starts. In lockstep,
-    `pad_groups` lets every group compute as many tokens as the largest, and `idle_steps` runs empty iterations while
-    there is no work. Defaults are those of the asynchronous system; the synchronous one has `batch_window = 0`.
+    in a step. With `schedule_ahead` a group forms the batch of its next step when the present one starts, and with
+    `hide_overhead` (if it forms ahead) that step has its overhead behind it when it starts. In lockstep,
+    `pad_groups` lets every group compute as many tokens as the largest, `idle_steps` runs empty iterations while there
+    is no work, and `context_parallel` cuts the tokens of a batch, not the heads, among a group's devices. Defaults are
+    those of the asynchronous system; the synchronous one has `batch_window = 0`.
     ``"auto"`` is what the kind of system has by default: routing by iteration (sync) or pull (asap); chunks where
     `chunk_tokens` is given, else whole prompts (sync) or a minimum of tokens (asap); the micro-batches that
     `dual_batch` says, none with chunks from queues per group. What goes together is checked by
@@ -57,8 +59,10 @@ class Policy:
     batching: Literal["auto", "prompts", "chunks", "min_tokens"] = "auto"
     max_seqs: int = 0
     schedule_ahead: bool = False
+    hide_overhead: bool = True
     pad_groups: bool = False
     idle_steps: bool = False
+    context_parallel: bool = False
     micro_batches: Literal["auto", "none", "pair", "split"] = "auto"
 
     @property

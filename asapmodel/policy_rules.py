@@ -1,4 +1,4 @@
-"""Which policies a kind of system can have: keys that contradict each other, and what is beyond a part of the package.
+"""Which policies a kind of system can have: keys that contradict each other.
 
 A scenario is checked when it is read, the graph engine checks what it is given; both say it in one line.
 """
@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from asapmodel.errors import InputError
 from asapmodel.policy import Kind, Policy
 
-__all__ = ["Conflict", "backlogged", "batching_of", "check_policy", "conflict_of", "is_vllm_like", "refuse_vllm_like"]
+__all__ = ["Conflict", "backlogged", "batching_of", "check_policy", "conflict_of", "is_vllm_like"]
 
 _QUEUES = "'round_robin', 'fewest_requests', 'fewest_tokens' or 'least_work'"
 
@@ -82,30 +81,6 @@ def check_policy(kind: Kind, policy: Policy) -> None:
         raise ValueError(f"policy.{found.key}: {found.problem}; {found.remedy}")
 
 
-def refuse_vllm_like(policy: Policy, what: str, where: str = "[policy]") -> None:
-    """Refuse queues per group and limits on prompts where they are not treated.
-
-    Parameters
-    ----------
-    policy : Policy
-        Of the system.
-    what : str
-        Who refuses, in the words of the message: ``"blame"``.
-    where : str
-        The file to name.
-
-    Raises
-    ------
-    InputError
-        Names the key.
-    """
-    if not is_vllm_like(policy):
-        return
-    key, value = ("routing", repr(policy.routing)) if policy.queue_per_group else ("max_seqs", str(policy.max_seqs))
-    remedy = "leave it out, or use explain or timeline"
-    raise InputError(where, f"policy.{key}", f"is {value}, which {what} cannot follow", remedy)
-
-
 def _conflicts_of_both(kind: Kind, policy: Policy) -> Iterator[Conflict]:
     batching = batching_of(kind, policy)
     if batching == "chunks" and policy.chunk_tokens == 0:
@@ -119,7 +94,10 @@ def _conflicts_of_both(kind: Kind, policy: Policy) -> Iterator[Conflict]:
     if policy.schedule_ahead and not (policy.queue_per_group and batching == "chunks"):
         problem = "is true, but batches are formed ahead from queues per group, in chunks"
         yield Conflict("schedule_ahead", problem, f"give chunk_tokens and routing = {_QUEUES}, or leave it out")
-    for key in ("pad_groups", "idle_steps"):
+    if not (policy.hide_overhead or policy.schedule_ahead):
+        problem = "is false, but no batch is formed ahead whose overhead could be hidden"
+        yield Conflict("hide_overhead", problem, "give schedule_ahead = true, or leave it out")
+    for key in ("pad_groups", "idle_steps", "context_parallel"):
         if getattr(policy, key) and not (kind == "sync" and policy.queue_per_group):
             problem = "is true, but it belongs to groups in lockstep with queues of their own"
             yield Conflict(key, problem, f"give kind = 'sync' and routing = {_QUEUES}, or leave it out")

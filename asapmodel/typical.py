@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from asapmodel.policy import Layout, Policy
 from asapmodel.policy_rules import batching_of
-from asapmodel.solvers.compiled import njit
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.arrays import PolicyNumbers, Requests, make_requests, policy_numbers
 from asapmodel.systems.batching import take_min_tokens
 
@@ -61,7 +61,7 @@ def _length_aware(layout: Layout, policy: Policy, prompts: NDArray[np.int64]) ->
     return sizes[: max(count - 1, 1)]  # the last may be cut short by the end
 
 
-@njit(cache=True, nogil=True)
+@arrays_only
 def _cut(policy: PolicyNumbers, requests: Requests, sizes: NDArray[np.float64]) -> int:
     """Tokens of successive batches of a backlog; return their number."""
     head = 0

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from asapmodel.studies.evidence_deployments_ahead import rules_table, together_table
+from asapmodel.studies.evidence_deployments_blind import other_budgets
 from asapmodel.studies.evidence_deployments_data import (
     ASYNC,
     BUDGETS,
@@ -31,6 +33,7 @@ from asapmodel.studies.evidence_deployments_mechanisms import (
     split,
     steps_waited,
 )
+from asapmodel.studies.evidence_deployments_steps import step_errors, step_table
 from asapmodel.studies.evidence_summary import Point, Row, row_of
 from asapmodel.studies.pages import markdown_table, save_figure
 from asapmodel.studies.paired_runs import fill, output_folder
@@ -41,7 +44,6 @@ TARGETS = {ASYNC: (0.08, 0.10), SYNC: (0.10, 0.15)}
 """Median error of mean and 99th percentile to reach."""
 
 _NAMES = {ASYNC: "asynchronous", SYNC: "synchronous"}
-_OTHER = (4096, 8192, 32768, 131072)
 _SOURCE = "measured deployment, 32 Ascend dies"
 
 Pair = tuple[Cell, Statistics]
@@ -103,11 +105,15 @@ def page(pairs: Sequence[Pair]) -> str:
         signs=str(signs),
         differing=str(differing),
         wrong=wrong,
-        other=_other(),
+        other=other_budgets(),
         prefix=_prefix(),
         constants=constants(),
         hypotheses=hypotheses(),
+        together=together_table(),
+        rules=rules_table(),
         waited=steps_waited(),
+        steps=step_table(),
+        **step_errors(),
         agreement=agreement(),
         repeats=repeats(),
         alone=lone[0],
@@ -167,15 +173,6 @@ def _signs(pairs: Sequence[Pair]) -> tuple[int, int, str]:
             else:
                 wrong.append(f"budget {budget} at {rate}")
     return right, differing, ", ".join(wrong) or "none"
-
-
-def _other() -> str:
-    rows = []
-    for budget in _OTHER:
-        for system in (ASYNC, SYNC):
-            found = [statistics(replays(system, budget, rate)) for rate in RATES]
-            rows.append([_NAMES[system], str(budget), *(f"{x.mean_s:.2f} / {x.p99_s:.2f}" for x in found)])
-    return markdown_table(["system", "budget", *(f"{rate} requests/s" for rate in RATES)], rows, right=range(1, 7))
 
 
 def _prefix() -> str:

@@ -5,7 +5,8 @@ Prints the constants that the scenarios `afd-async` and `afd-sync` ship. Fitted 
 - asynchronous: attention per token and per squared token, step overhead, request latency. Residuals: requests that were
   alone, means of 25 requests in a row (both from the logs of budget 65536), mean and 99th percentile of budget 16384,
   and `back_to_back`, read off the logs, for the request latency, each weighed by its own spread;
-- synchronous: the step overhead alone. Attention and request latency are those found above.
+- synchronous: the step overhead alone. The request latency is the one found above, attention that of the asynchronous
+  system's lone requests, per pair of the hardest slice (`evidence_deployments_steps`).
 
 What the logs cannot tell apart is physics: experts and transfers of the cost models for 8 and for 32 dies with balanced
 experts, dense layers at their INT8 products, and the expert dies' host between two work items, 0.48 ms as measured by
@@ -102,7 +103,7 @@ def fit_asynchronous() -> SystemFit:
 
 
 def fit_synchronous(shared: LayerCosts) -> SystemFit:
-    """The step overhead of the synchronous system, with the attention and the latency of the other."""
+    """The step overhead of the synchronous system, with given attention and latency."""
     start = replace(EXPERTS_SHARED, attention=shared.attention, request_latency=shared.request_latency)
     return _fit(SYNC, start, ("step_overhead",), _small_budget(SYNC))
 
@@ -130,8 +131,12 @@ def _small_budget(system: str) -> Residuals:
 
 def main() -> None:
     """Fit both and print."""
+    from asapmodel.studies.evidence_deployments_steps import lone_attention
+
     own = fit_asynchronous()
-    for name, found in (("afd-async", own), ("afd-sync", fit_synchronous(own.costs))):
+    shared = replace(own.costs, attention=lone_attention())
+    print(f"attention of lone requests, per pair of the hardest slice: {shared.attention}")
+    for name, found in (("afd-async", own), ("afd-sync", fit_synchronous(shared))):
         print(f"{name}: median errors, alone {np.median(np.abs(found.lone)):.1%}, windows", end=" ")
         print(f"{np.median(np.abs(found.windows)):.1%}, left out {np.median(np.abs(found.held_out)):.1%}")
         for key, value, (low, high) in zip(found.keys, found.values, found.intervals, strict=True):

@@ -12,7 +12,7 @@ from asapmodel.scenario import Scenario
 from asapmodel.studies.evidence_deployments_data import ASYNC, CALIBRATED_RATES, SCENARIOS, SYNC, log_of
 from asapmodel.studies.evidence_deployments_fit import back_to_back
 
-__all__ = ["behind_another", "lone_numbers", "lone_times", "padding_slope", "slope_left"]
+__all__ = ["behind_another", "lone_bias", "lone_numbers", "lone_times", "padding_slope", "slope_left"]
 
 Array = NDArray[np.float64]
 
@@ -41,11 +41,12 @@ def padding_slope() -> float:
 def slope_left() -> tuple[float, float]:
     """Slope of TTFT of lone synchronous requests less the shipped costs without padding, seconds a token; its error.
 
-    Least squares of the difference by `1` and the tokens.
+    Least squares of the difference by `1` and the tokens. The hardest slice of a lone prompt makes `(2 - 1/T) n^2`.
     """
     tokens, times = lone_times(SYNC)
-    costs = layer_costs(Scenario.load(SCENARIOS[SYNC])).costs
-    left = times - np.array([costs.alone(n, n**2) for n in tokens.tolist()])
+    scenario = Scenario.load(SCENARIOS[SYNC])
+    costs, pace = layer_costs(scenario).costs, 2.0 - 1.0 / scenario.layout.T
+    left = times - np.array([costs.alone(n, pace * n**2) for n in tokens.tolist()])
     design = np.column_stack([np.ones(len(tokens)), tokens])
     found, rest, _, _ = np.linalg.lstsq(design, left, rcond=None)
     variance = rest[0] / (len(tokens) - 2) * np.linalg.inv(design.T @ design)
@@ -57,6 +58,16 @@ def _scatter(system: str) -> float:
     tokens, times = lone_times(system)
     law = np.polynomial.Polynomial.fit(tokens, times, 2)
     return float(np.sqrt(np.sum((times - law(tokens)) ** 2) / (len(tokens) - 3)))
+
+
+def lone_bias() -> float:
+    """How much longer the shipped synchronous system takes for lone requests than measured, relative, in the mean."""
+    scenario = Scenario.load(SCENARIOS[SYNC])
+    costs, errors = layer_costs(scenario).costs, []
+    for rate, repeat in _LOGS[SYNC]:
+        one = replay_of(log_of(SYNC, rate, repeat=repeat), scenario.layout, scenario.policy)
+        errors.append(np.log(one.alone(costs) / one.log.ttft[one.lone]))
+    return float(np.expm1(np.mean(np.concatenate(errors))))
 
 
 def behind_another(log: RequestLog, law: np.polynomial.Polynomial) -> float:
@@ -97,6 +108,7 @@ def lone_numbers() -> dict[str, str]:
         "readings": ", ".join(f"{1e3 * x:.0f}" for x in measured[:-1]) + f" and {1e3 * measured[-1]:.0f}",
         "latency_model": f"{1e3 * modelled:.0f}",
         "latency_true": f"{1e3 * costs.request_latency:.0f}",
+        "lone_bias": f"{lone_bias():+.0%}",
         "slope": f"{1e6 * slope:.2f}",
         "slope_error": f"{1e6 * error:.2f}",
         "slope_padding": f"{1e6 * padding_slope():.2f}",

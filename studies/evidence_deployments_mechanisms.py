@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from asapmodel.calibration.request_log import lone_requests
 from asapmodel.costing import layer_costs
 from asapmodel.scenario import Scenario
+from asapmodel.studies.evidence_deployments_ahead import AT_START
 from asapmodel.studies.evidence_deployments_data import (
     ASYNC,
     BUDGETS,
@@ -20,6 +21,7 @@ from asapmodel.studies.evidence_deployments_data import (
     replays,
     statistics,
 )
+from asapmodel.studies.evidence_deployments_steps import shared_evenly
 from asapmodel.studies.pages import markdown_table, plain
 
 __all__ = [
@@ -42,6 +44,7 @@ _RULES: dict[str, dict[str, Any]] = {
     "... without padding": {"pad_groups": False},
     "... without idle iterations": {"idle_steps": False},
     "... with neither": {"pad_groups": False, "idle_steps": False},
+    "... attention shared evenly by the devices of a group": {"context_parallel": False},
     "formed ahead; fewest requests as of the last step": {"counts": "step"},
     "formed ahead; round robin": {"routing": "round_robin", "counts": "exact"},
     "formed at the start; fewest requests, exact": _PLAIN,
@@ -70,6 +73,8 @@ def constants() -> str:
             value = getattr(laws[system], first)
             value = getattr(value, part) if part else value
             kind = "fitted" if name in fitted[system] else "as left" if name in fitted[ASYNC] else "fixed"
+            if system == SYNC and first == "attention":
+                kind = "lone"
             row += [plain(value * scale), kind]
         rows.append(row)
     return markdown_table(["coefficient", "asynchronous", "", "synchronous", ""], rows, right=[1, 3])
@@ -78,12 +83,14 @@ def constants() -> str:
 def hypotheses() -> str:
     """Rules of the synchronous system on its calibrated cells, with the costs that are shipped."""
     known = {(x.budget, x.rate): x for x in cells() if x.system == SYNC and x.prefix == 0.0}
-    rows = []
+    rows, even = [], shared_evenly()
     for name, rule in _RULES.items():
         row = [name]
         for budget in BUDGETS:
             for rate in CALIBRATED_RATES:
-                found = statistics(replays(SYNC, budget, rate, **rule))
+                found = statistics(
+                    replays(SYNC, budget, rate, None if rule.get("context_parallel", True) else even, **rule)
+                )
                 row.append(f"{found.mean_s / known[budget, rate].mean_s - 1.0:+.0%}")
         rows.append(row)
     heads = [f"{budget}, {rate}/s" for budget in BUDGETS for rate in CALIBRATED_RATES]
@@ -156,6 +163,7 @@ def split() -> dict[str, str]:
         ("... batches formed at the start of a step", SYNC, _PLAIN),
         ("... and round robin", SYNC, {**_PLAIN, "routing": "round_robin"}),
         ("asynchronous, as measured", ASYNC, {}),
+        ("... steps formed when they start", ASYNC, AT_START),
         ("... fewest requests", ASYNC, {"routing": "fewest_requests"}),
         ("... least work", ASYNC, {"routing": "least_work"}),
     )
@@ -165,7 +173,7 @@ def split() -> dict[str, str]:
     }
     heads = [f"{budget}, {rate}/s" for budget in BUDGETS for rate in (4, 8)]
     rows = [[name, *(f"{x:.2f}" for x in values)] for name, values in found.items()]
-    first, start, _, last, router, _ = (np.array(values[2:]) for values in found.values())
+    first, start, _, last, _, router, _ = (np.array(values[2:]) for values in found.values())
     ahead, routed = (first - start) / (first - last), (last - router) / (first - last)
     return {
         "split": markdown_table(["model, mean TTFT (s)", *heads], rows, right=range(1, 5)),

@@ -87,6 +87,7 @@ def queue_cases(draw: st.DrawFn, kind: str | None = None) -> Case:
     chunked = draw(st.booleans())
     free = plain.layout.kind == "asap"
     routing = draw(st.sampled_from(AT_ARRIVAL))
+    ahead = draw(st.booleans()) if chunked else False
     policy = replace(
         plain.policy,
         routing=routing,
@@ -94,9 +95,11 @@ def queue_cases(draw: st.DrawFn, kind: str | None = None) -> Case:
         batching="chunks" if chunked else draw(st.sampled_from(["prompts", "min_tokens"])) if free else "prompts",
         chunk_tokens=draw(st.sampled_from([512, 3000, 16384])) if chunked else 0,
         max_seqs=draw(st.sampled_from([0, 1, 3])) if chunked else 0,
-        schedule_ahead=draw(st.booleans()) if chunked else False,
+        schedule_ahead=ahead,
+        hide_overhead=draw(st.booleans()) if ahead else True,
         pad_groups=False if free else draw(st.booleans()),
         idle_steps=False if free else draw(st.booleans()),
+        context_parallel=False if free else draw(st.booleans()),
         balance="tokens",
         dual_batch=True,
         micro_batches=draw(st.sampled_from(["none", "split"] if chunked else ["none", "split", "pair"]))

@@ -1,5 +1,6 @@
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -238,17 +239,23 @@ def test_shipped_scenarios(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (scenario.workload.min_prompt_tokens, scenario.workload.max_prompt_tokens) == bounds
     system = name.removesuffix("-fitted").partition("-")[2]
     measured = {"chunk_tokens": 65536, "routing": "fewest_requests", "schedule_ahead": True, "max_seqs": 8}
-    measured |= {"pad_groups": True, "idle_steps": True}
+    measured |= {"pad_groups": True, "idle_steps": True, "context_parallel": True}
     expected = {
         "default": Policy(max_batch_tokens=8192, batch_window=0.0),
         "chunked": Policy(chunk_tokens=8192, batch_window=0.0),
         "asap": Policy(batch_window=0.1),
         "sync": Policy(**measured, batch_window=0.0),  # type: ignore[arg-type]
         "async": Policy(
-            chunk_tokens=65536, routing="round_robin", max_seqs=32, micro_batches="split", super_kernel=False
+            chunk_tokens=65536,
+            routing="round_robin",
+            max_seqs=32,
+            micro_batches="split",
+            super_kernel=False,
+            schedule_ahead=True,
+            hide_overhead=False,
         ),
     }
-    fitted = {"batch_window": 0.126331} if name.endswith("-fitted") and system != "chunked" else {}
+    fitted: dict[str, Any] = {"batch_window": 0.126331} if name.endswith("-fitted") and system != "chunked" else {}
     assert scenario.policy == replace(expected[system], **fitted)
     if name.startswith("afd"):
         assert scenario.workload.rate == 4.0

@@ -12,15 +12,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from asapmodel.attribution.components import FREE, LOCKSTEP, Component, members
+from asapmodel.attribution.components import FREE, FREE_QUEUES, LOCKSTEP, LOCKSTEP_QUEUES, Component, members
 from asapmodel.attribution.critical_path import PATH_COLUMNS, critical_paths
-from asapmodel.attribution.free_parts import free_components, free_devices
+from asapmodel.attribution.free_parts import Batches, free_components, free_devices
 from asapmodel.attribution.free_trace import trace_free
 from asapmodel.attribution.lockstep_parts import lockstep_components, lockstep_devices, straggler_waste
-from asapmodel.attribution.lockstep_trace import trace_lockstep
+from asapmodel.attribution.lockstep_queues import lockstep_queue_components, trace_lockstep_queues
+from asapmodel.attribution.lockstep_trace import LockstepTrace, trace_lockstep
+from asapmodel.attribution.step_parts import free_queue_components
+from asapmodel.attribution.step_path import step_paths
+from asapmodel.attribution.step_trace import trace_steps
 from asapmodel.costs import LayerCosts
 from asapmodel.policy import Layout, Policy
-from asapmodel.policy_rules import refuse_vllm_like
+from asapmodel.policy_rules import check_policy, is_vllm_like
 from asapmodel.result import Parts
 from asapmodel.systems.arrays import Requests
 
@@ -43,6 +47,8 @@ class Blame:
     requests : Requests
         What arrived, in arrival order.
     ttft_s : array, shape (requests,)
+    vocabulary : dict of Component
+        Part and meaning of each component of this system.
     components : dict of arrays, shape (requests,)
         By name; for every request they add up to `ttft_s`.
     devices : pandas.DataFrame
@@ -58,15 +64,11 @@ class Blame:
     system: str
     requests: Requests
     ttft_s: Floats
+    vocabulary: dict[str, Component]
     components: dict[str, Floats]
     devices: pd.DataFrame
     straggler_waste: float
     paths: pd.DataFrame | None
-
-    @property
-    def vocabulary(self) -> dict[str, Component]:
-        """Part and meaning of each component of this system."""
-        return LOCKSTEP if self.system == "sync" else FREE
 
     def table(self) -> pd.DataFrame:
         """One row per request: arrival, tokens, TTFT, then its components."""
@@ -96,7 +98,11 @@ class Blame:
         return pd.DataFrame(self.components).mean()
 
     def parts(self) -> Parts:
-        """Return the means of queueing, kernel and waiting, as the graph engine's result has them."""
+        """Return the means of queueing, kernel and waiting, as the graph engine's result has them.
+
+        Where steps are cut in halves, kernel and waiting differ from the engine's (not their sum): own halves overlap
+        otherwise beside others than alone. See docs/background/blame.md.
+        """
         means = self.means()
         queueing, kernel, waiting = (
             float(means[members(self.vocabulary, part)].sum()) for part in ("queueing", "kernel", "waiting")
@@ -150,9 +156,7 @@ def blame_of(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reques
     Raises
     ------
     ValueError
-        If there is no request.
-    InputError
-        If the system has queues per group or limits the prompts of a step.
+        If there is no request, or the policy contradicts itself.
 
     Examples
     --------
@@ -169,31 +173,71 @@ def blame_of(layout: Layout, policy: Policy, costs: LayerCosts, requests: Reques
     >>> table[["ttft_s", "own_queue", "attention", "experts"]].values.tolist()
     [[1.5, 0.0, 1.0, 0.5], [3.0, 1.5, 1.0, 0.5]]
     """
-    refuse_vllm_like(policy, "blame")
+    check_policy(layout.kind, policy)
     if len(requests.arrival) == 0:
         raise ValueError("requests are 0: give at least one")
     if layout.kind == "sync":
-        return _blame_lockstep(layout, policy, costs, requests)
+        account = _blame_lockstep_queues if is_vllm_like(policy) else _blame_lockstep
+    else:
+        account = _blame_free_queues if policy.queue_per_group else _blame_free
+    return account(layout, policy, costs, requests)
+
+
+def _blame_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Blame:
     trace = trace_free(layout, policy, costs, requests)
+    batches = Batches(trace.release.group, trace.release.launch, trace.end[trace.release.tasks[:, -1]])
     return Blame(
         system="asap",
         requests=requests,
         ttft_s=trace.done.outcome.end - requests.arrival + costs.request_latency,
+        vocabulary=FREE,
         components=free_components(layout, policy, costs, requests, trace),
-        devices=free_devices(layout, policy, costs, requests, trace),
+        devices=free_devices(layout, policy, costs, requests, trace, batches),
         straggler_waste=0.0,
         paths=pd.DataFrame(critical_paths(trace, requests), columns=list(PATH_COLUMNS)),
     )
 
 
+def _blame_free_queues(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Blame:
+    trace = trace_steps(layout, policy, costs, requests)
+    batches = Batches(trace.group, trace.launch, trace.step_end)
+    return Blame(
+        system="asap",
+        requests=requests,
+        ttft_s=trace.done.outcome.end - requests.arrival + costs.request_latency,
+        vocabulary=FREE_QUEUES,
+        components=free_queue_components(layout, policy, costs, requests, trace),
+        devices=free_devices(layout, policy, costs, requests, trace, batches),
+        straggler_waste=0.0,
+        paths=pd.DataFrame(step_paths(trace, requests), columns=list(PATH_COLUMNS)),
+    )
+
+
 def _blame_lockstep(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Blame:
     trace = trace_lockstep(layout, policy, costs, requests)
+    return _of_iterations(LOCKSTEP, lockstep_components(costs, requests, trace), costs, requests, trace)
+
+
+def _blame_lockstep_queues(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests) -> Blame:
+    trace = trace_lockstep_queues(layout, policy, costs, requests)
+    components = lockstep_queue_components(policy, costs, requests, trace)
+    return _of_iterations(LOCKSTEP_QUEUES, components, costs, requests, trace.run)
+
+
+def _of_iterations(
+    vocabulary: dict[str, Component],
+    components: dict[str, Floats],
+    costs: LayerCosts,
+    requests: Requests,
+    trace: LockstepTrace,
+) -> Blame:
     return Blame(
         system="sync",
         requests=requests,
         ttft_s=trace.end[trace.last - 1] - requests.arrival + costs.request_latency,
-        components=lockstep_components(costs, requests, trace),
+        vocabulary=vocabulary,
+        components=components,
         devices=lockstep_devices(requests, trace),
-        straggler_waste=straggler_waste(costs, trace),
+        straggler_waste=straggler_waste(trace.times),
         paths=None,
     )

@@ -10,7 +10,7 @@ Within one system the components of a request add up to its TTFT. `part` says ho
 
 from typing import Literal, NamedTuple
 
-__all__ = ["FREE", "LOCKSTEP", "Component", "Part", "members"]
+__all__ = ["FREE", "FREE_QUEUES", "LOCKSTEP", "LOCKSTEP_QUEUES", "Component", "Part", "members"]
 
 Part = Literal["latency", "queueing", "kernel", "waiting"]
 """Names of the parts."""
@@ -56,6 +56,38 @@ LOCKSTEP: dict[str, Component] = {
     "shared_experts": Component("waiting", "experts at all groups' tokens beyond its own group's"),
 }
 """Synchronous system."""
+
+
+_QUEUE = {
+    "formed_ahead": Component("queueing", "the next step's batch had been formed before the prompt came"),
+    "own_queue": Component("queueing", "steps in which the prompt's group worked on prompts before it"),
+    "prompt_limit": Component("queueing", "steps of its group with room for tokens, but not for one more prompt"),
+}
+
+FREE_QUEUES: dict[str, Component] = {
+    "request_latency": _LATENCY,
+    "group_busy": Component("queueing", "the prompt's group was in steps begun before; until it began the next"),
+    **_QUEUE,
+    "locked": Component("queueing", "its group had a free slot, but a locked pair is not refilled"),
+    "exclusive": Component("queueing", "its group had a free slot, but a long prompt needs, or has, it to itself"),
+    **{name: one for name, one in FREE.items() if one.part in ("kernel", "waiting")},
+}
+"""Asynchronous system with queues per group. Own are the steps that compute the prompt, both halves of each."""
+
+LOCKSTEP_QUEUES: dict[str, Component] = {
+    "request_latency": _LATENCY,
+    "window": LOCKSTEP["window"],
+    "idle_step": Component("queueing", "the idle engine ran an empty iteration; until it ended"),
+    "engine_busy": LOCKSTEP["engine_busy"],
+    **_QUEUE,
+    "attention": LOCKSTEP["attention"],
+    "transfers": LOCKSTEP["transfers"],
+    "experts": LOCKSTEP["experts"],
+    "padding": Component("kernel", "experts at idle groups' dummy tokens, as many as its own group has"),
+    **{name: one for name, one in LOCKSTEP.items() if one.part == "waiting"},
+}
+"""Synchronous system with queues per group, or with a limit on the prompts of an iteration; a step is an iteration.
+Where groups are padded to the largest, its dummy tokens are waiting for others."""
 
 
 def members(components: dict[str, Component], part: Part) -> list[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from asapmodel.attribution.free_trace import FreeTrace
 from asapmodel.costs import PHASES
-from asapmodel.solvers.compiled import njit
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.arrays import Requests
 
 __all__ = ["OWNERS", "PATH_COLUMNS", "critical_paths"]
@@ -53,11 +53,12 @@ def critical_paths(trace: FreeTrace, requests: Requests) -> Floats:
     phase = np.maximum(trace.position - 2, 0)
     last_task = release.tasks[:, -1].copy()
     batches = (release.group, release.first, release.last, last_task)
-    _walk(trace.start, trace.end, trace.cause, trace.batch, phase, *batches, requests.arrival, out)
+    path = np.zeros(len(OWNERS) * len(PHASES))
+    _walk(trace.start, trace.end, trace.cause, trace.batch, phase, *batches, requests.arrival, path, out)
     return out
 
 
-@njit(cache=True, nogil=True)
+@arrays_only
 def _walk(
     start: Floats,
     end: Floats,
@@ -69,11 +70,11 @@ def _walk(
     last: Ints,
     last_task: Ints,
     arrival: Floats,
+    path: Floats,
     out: Floats,
 ) -> None:
     """Walk back once a batch, and leave the sums with each of its requests as its arrival is passed, latest first."""
-    phases, rest = 6, 18
-    path = np.zeros(rest)
+    phases, rest = 6, path.shape[0]
     for b in range(len(group)):
         path[:] = 0.0
         task = last_task[b]
@@ -89,7 +90,8 @@ def _walk(
                 path[column] += end[task] - start[task]
                 reached = start[task]
                 task = cause[task]
-            out[k, :rest] = path
+            for i in range(rest):
+                out[k, i] = path[i]
             if task < 0:  # ARRIVAL, WINDOW
                 column = rest - 1 - task
             out[k, column] += reached - arrival[k]

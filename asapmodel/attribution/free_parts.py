@@ -1,18 +1,21 @@
 """Asynchronous system: components of every request's TTFT, and what its devices did all the time."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from asapmodel.attribution.components import FREE
 from asapmodel.attribution.free_trace import ATTENTION, COMBINE_RECV, COMBINE_SEND, MOE, RECV, SEND, FreeTrace
+from asapmodel.attribution.step_trace import StepTrace
 from asapmodel.costs import PHASES, LayerCosts
 from asapmodel.engines.graph import exposed_host_dispatch
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import Requests
 from asapmodel.systems.free import free_network
 
-__all__ = ["FREE_STATES", "covered", "free_components", "free_devices"]
+__all__ = ["FREE_STATES", "Batches", "covered", "free_components", "free_devices", "transfer_streams"]
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +25,14 @@ active (`away`: they are on other streams), although only the queue or other gro
 because the system is empty."""
 
 _TRANSFERS = (SEND, RECV, COMBINE_SEND, COMBINE_RECV)
+
+
+class Batches(NamedTuple):
+    """Group, launch and end of every batch (with queues per group: step)."""
+
+    group: NDArray[np.int64]
+    launch: Floats
+    end: Floats
 
 
 def free_components(
@@ -63,10 +74,8 @@ def _inside(policy: Policy, trace: FreeTrace) -> dict[str, Floats]:
         (after - before)[tasks]
         for before, after in ((trace.start, trace.end), (trace.ready, trace.turn), (trace.turn, trace.start))
     )
-    group, pool = (SEND, COMBINE_RECV), (RECV, COMBINE_SEND)
-    transfer_only = group * policy.overlap_attention + pool * policy.overlap_moe
     at_group = (position <= SEND) | (position == COMBINE_RECV)
-    alone = np.isin(position, transfer_only)
+    alone = np.isin(position, transfer_streams(policy))
     return {
         "attention": own[:, position <= ATTENTION].sum(axis=1),
         "transfers": own[:, np.isin(position, _TRANSFERS)].sum(axis=1),
@@ -78,15 +87,36 @@ def _inside(policy: Policy, trace: FreeTrace) -> dict[str, Floats]:
     }
 
 
+def transfer_streams(policy: Policy) -> tuple[int, ...]:
+    """Positions that run on streams which only transfer.
+
+    Examples
+    --------
+    >>> transfer_streams(Policy())
+    (4, 6)
+    """
+    group, pool = (SEND, COMBINE_RECV), (RECV, COMBINE_SEND)
+    return group * policy.overlap_attention + pool * policy.overlap_moe
+
+
 def free_devices(
-    layout: Layout, policy: Policy, costs: LayerCosts, requests: Requests, trace: FreeTrace
+    layout: Layout,
+    policy: Policy,
+    costs: LayerCosts,
+    requests: Requests,
+    trace: FreeTrace | StepTrace,
+    batches: Batches,
 ) -> pd.DataFrame:
     """Account for the time of every stream from the first arrival to the end of the run.
 
     Parameters
     ----------
-    layout, policy, costs, requests, trace
-        See `free_components`.
+    layout, policy, costs, requests
+        The system and what arrived.
+    trace : FreeTrace or StepTrace
+        Its run.
+    batches : Batches
+        Of that run.
 
     Returns
     -------
@@ -94,13 +124,12 @@ def free_devices(
         A row per stream, named as in `asapmodel.engines.graph.Run.busy_s`; columns `FREE_STATES`, seconds (groups:
         mean over groups). Rows add up to the length of the run.
     """
-    release = trace.release
+    group, launch, ended = batches
     table = free_network(layout, policy, costs).resource
     begin, finish = requests.arrival[0], trace.done.makespan_s
-    ended = trace.end[release.tasks[:, -1]]
     in_system = covered(requests.arrival, trace.done.outcome.end)
-    pool_active = covered(release.launch, ended)
-    groups_active = [covered(release.launch[mine], ended[mine]) for mine in _members(release.group, layout.D)]
+    pool_active = covered(launch, ended)
+    groups_active = [covered(launch[mine], ended[mine]) for mine in _members(group, layout.D)]
     rows = {}
     for name, position in _streams(policy).items():
         resources = np.unique(table[:, position])

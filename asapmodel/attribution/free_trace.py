@@ -22,7 +22,18 @@ from asapmodel.engines.graph import Run, run
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import Requests, policy_numbers
 
-__all__ = ["ATTENTION", "COMBINE_RECV", "COMBINE_SEND", "MOE", "RECV", "SEND", "FreeTrace", "trace_free"]
+__all__ = [
+    "ATTENTION",
+    "COMBINE_RECV",
+    "COMBINE_SEND",
+    "MOE",
+    "RECV",
+    "SEND",
+    "FreeTrace",
+    "last_with_same",
+    "region_released",
+    "trace_free",
+]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -75,12 +86,12 @@ def trace_free(layout: Layout, policy: Policy, costs: LayerCosts, requests: Requ
     batch, previous, following = _neighbours(release)
     ready = end[previous]
     ready[release.tasks[:, 0]] = release.launch
-    before = _last_with_same(resource)
+    before = last_with_same(resource)
     freed = np.where(before >= 0, end[before], -np.inf)
     turn = np.maximum(ready, freed)
     cause = np.where(freed > ready, before, previous)
     blocked = start > turn
-    cause[blocked] = _region_released(position, release.group[batch], following)[blocked]
+    cause[blocked] = region_released(position, release.group[batch], following)[blocked]
     return FreeTrace(done, release, resource, position, batch, ready, turn, start, end, cause)
 
 
@@ -95,7 +106,7 @@ def _neighbours(release: Release) -> tuple[Ints, Ints, Ints]:
     return batch, previous, following
 
 
-def _last_with_same(key: Ints) -> Ints:
+def last_with_same(key: Ints) -> Ints:
     """Index of the entry before with the same key, or -1."""
     order = np.argsort(key, kind="stable")
     same = np.diff(key[order]) == 0
@@ -104,11 +115,11 @@ def _last_with_same(key: Ints) -> Ints:
     return before
 
 
-def _region_released(position: Ints, group: Ints, following: Ints) -> Ints:
+def region_released(position: Ints, group: Ints, following: Ints) -> Ints:
     """The task that gave back the region this one takes: the receive after the send that took it before; or -1."""
     out = np.full(len(position), -1, dtype=np.int64)
     taking = np.flatnonzero((position == SEND) | (position == COMBINE_SEND))
-    before = _last_with_same(2 * group[taking] + (position[taking] == SEND))
+    before = last_with_same(2 * group[taking] + (position[taking] == SEND))
     known = before >= 0
     out[taking[known]] = following[taking[before[known]]]
     return out

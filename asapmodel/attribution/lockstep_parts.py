@@ -5,17 +5,26 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from asapmodel.attribution.components import LOCKSTEP
-from asapmodel.attribution.lockstep_trace import LockstepTrace
+from asapmodel.attribution.lockstep_trace import IterationTimes, LockstepTrace
 from asapmodel.costs import LayerCosts
 from asapmodel.systems.arrays import Requests
 
-__all__ = ["LOCKSTEP_STATES", "lockstep_components", "lockstep_devices", "straggler_waste"]
+__all__ = [
+    "LOCKSTEP_STATES",
+    "in_iterations",
+    "lockstep_components",
+    "lockstep_devices",
+    "over_iterations",
+    "straggler_waste",
+]
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LOCKSTEP_STATES = ("attention", "barrier", "transfers", "experts", "window", "empty")
 """What the devices of a group do: own attention (with dense layers and step overhead); wait for the slowest group's;
-move tokens; work as experts; wait for the batch window; wait for an arrival."""
+move tokens; work as experts; wait for the batch window (or the end of an empty iteration); wait for an arrival. What
+groups compute as padding counts as `barrier`."""
 
 
 def lockstep_components(costs: LayerCosts, requests: Requests, trace: LockstepTrace) -> dict[str, Floats]:
@@ -41,41 +50,46 @@ def lockstep_components(costs: LayerCosts, requests: Requests, trace: LockstepTr
     out["window"] = np.where(idle, routed - requests.arrival, 0.0)
     out["engine_busy"] = np.where(idle, 0.0, routed - requests.arrival)
     out["own_queue"] = trace.start[trace.first] - routed
+    return out | in_iterations(trace)
+
+
+def in_iterations(trace: LockstepTrace) -> dict[str, Floats]:
+    """Split the time of the iterations that compute each request, seconds by component; padding is left out."""
     times = trace.times
     spans = (
-        ("attention", "barrier_attention", times.own_attention, times.attention),
-        ("transfers", "barrier_transfers", times.own_transfers, times.transfers),
-        ("experts", "shared_experts", times.own_experts, times.experts),
+        ("attention", "barrier_attention", times.own_attention, times.attention[:, None]),
+        ("transfers", "barrier_transfers", times.own_transfers, times.transfers[:, None]),
+        ("experts", "shared_experts", times.own_experts, times.experts[:, None] - times.padding),
     )
+    out = {}
     for own_name, rest_name, own, together in spans:
-        out[own_name] = _over_iterations(own, trace)
-        out[rest_name] = _over_iterations(together[:, None] - own, trace)
+        out[own_name] = over_iterations(own, trace.group, trace.first, trace.last)
+        out[rest_name] = over_iterations(together - own, trace.group, trace.first, trace.last)
     return out
 
 
-def _over_iterations(values: Floats, trace: LockstepTrace) -> Floats:
-    """Sum of a group's column over the iterations of each request, shape (requests,).
+def over_iterations(values: Floats, group: Ints, first: Ints, last: Ints) -> Floats:
+    """Sum of a group's column over iterations `first:last`, by request.
 
     Differences of running sums, which grow with the run: exact to about 1e-16 of its length.
     """
     sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
-    return np.asarray(sums[trace.last, trace.group] - sums[trace.first, trace.group])
+    return np.asarray(sums[last, group] - sums[first, group])
 
 
-def straggler_waste(costs: LayerCosts, trace: LockstepTrace) -> float:
+def straggler_waste(times: IterationTimes) -> float:
     """Share of the attention groups' time that is lost at the barriers before the experts.
 
-    With `A_gi` the attention of group `g` in iteration `i` (0 without work) and `A*_i` the slowest group's::
+    With `A_gi` the attention of group `g` in iteration `i` (0 without work) and `A*_i` the slowest group's (padded: the
+    time that all groups take)::
 
         sum_i sum_g (A*_i - A_gi) / (D sum_i A*_i)
 
     Every layer is alike, so their number cancels; dense networks and overhead are left out. It equals
     `asapmodel.engines.graph.Run.barrier_waste`.
     """
-    attention = np.where(trace.tokens > 0, costs.attention(trace.tokens, trace.work), 0.0)
-    slowest = attention.max(axis=1)
-    pace = float(slowest.sum()) * attention.shape[1]
-    return float((slowest[:, None] - attention).sum()) / pace if pace > 0 else 0.0
+    pace = float(times.slowest.sum()) * times.layer.shape[1]
+    return float((times.slowest[:, None] - times.layer).sum()) / pace if pace > 0 else 0.0
 
 
 def lockstep_devices(requests: Requests, trace: LockstepTrace) -> pd.DataFrame:

@@ -24,16 +24,21 @@ Floats = NDArray[np.float64]
 class IterationTimes(NamedTuple):
     """Seconds of iterations: of each group's own batch alone, and of what all of them go through together.
 
-    Shapes (iterations, groups), and (iterations,) for the others. A group without work has zeros. Attention is that
-    of all layers, with dense layers and the step overhead.
+    Shapes (iterations, groups) for `layer` and what begins with `own` or `padding`, (iterations,) for the others. A
+    group without work has zeros. Attention is that of all layers, with dense layers and the step overhead; `layer` and
+    `slowest` are attention of one MoE layer, of each group and of what all wait for. `padding` is what the experts'
+    time on an own batch grows by where idle groups are padded to it.
     """
 
     own_attention: Floats
     own_transfers: Floats
     own_experts: Floats
+    padding: Floats
+    layer: Floats
     attention: Floats
     transfers: Floats
     experts: Floats
+    slowest: Floats
     duration: Floats
 
 
@@ -81,9 +86,12 @@ def iteration_times(costs: LayerCosts, tokens: Floats, work: Floats) -> Iteratio
         own_attention=np.where(some, overhead + dense_layers * dense + layers * attention, 0.0),
         own_transfers=np.where(some, layers * move(tokens), 0.0),
         own_experts=np.where(some, layers * costs.moe(tokens), 0.0),
+        padding=np.zeros_like(tokens),
+        layer=attention,
         attention=overhead + dense_layers * slowest_dense + layers * slowest,
         transfers=layers * moves,
         experts=layers * experts,
+        slowest=slowest,
         duration=overhead + dense_layers * slowest_dense + layers * (slowest + moves + experts),
     )
 

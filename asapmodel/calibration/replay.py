@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 _COPIES = {"asap": 1, "sync": 8}  # replays to average over
 _SHIFT = 0.01  # seconds by which their arrivals differ
+_PHASES = 32  # of the empty iterations that a lone request may meet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,12 +39,22 @@ class Replay:
         return out
 
     def alone(self, costs: LayerCosts) -> Array:
-        """TTFT of the lone requests, each in an idle system, seconds."""
-        requests = self.log.requests
-        apart: Array = np.arange(len(self.lone), dtype=np.float64) * (2.0 * float(np.nanmax(self.log.ttft)) + 100.0)
-        chosen = make_requests(apart, requests.prompt[self.lone], requests.cached[self.lone])
-        out: Array = run(self.layout, self.policy, costs, chosen).outcome.end - apart + costs.request_latency
+        """TTFT of the lone requests, each in an idle system, seconds; the mean over the phases of empty iterations."""
+        phases = np.zeros(1)
+        if self.policy.idle_steps:
+            empty = costs.step_overhead + costs.moe_layers * sum(costs.phases(0.0, 0.0)[1:])
+            phases = (np.arange(_PHASES) + 0.5) / _PHASES * empty
+        out: Array = np.mean([self._apart(costs, phase) for phase in phases], axis=0) + costs.request_latency
         return out
+
+    def _apart(self, costs: LayerCosts, phase: float) -> Array:
+        """Arrival to end of lone requests far apart, `phase` seconds later behind one at 0: all find an idle engine."""
+        requests, rows = self.log.requests, np.append(self.lone[:1], self.lone)
+        arrival = np.arange(len(rows), dtype=np.float64) * (2.0 * float(np.nanmax(self.log.ttft)) + 100.0)
+        arrival[1:] += phase
+        chosen = make_requests(arrival, requests.prompt[rows], requests.cached[rows])
+        out: Array = run(self.layout, self.policy, costs, chosen).outcome.end - chosen.arrival
+        return out[1:]
 
 
 def replay_of(log: RequestLog, layout: Layout, policy: Policy) -> Replay:

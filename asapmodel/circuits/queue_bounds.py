@@ -8,7 +8,7 @@ longer prompt; `max_seqs`). So there are at least
     K = max(N / B, P / S) steps,        C >= max(K, N / ceil(B / 2)) halves of them where steps are split,
 
 and a law `c0 + c1 n + c2 w` takes at least `c0 C + c1 N + c2 W` seconds in all, experts at least `max(floor C, m N)`. A
-batch formed ahead has no overhead: the bound counts none then.
+batch formed ahead has no overhead: the bound counts none then (unless `hide_overhead = false`).
 
 *Free execution.* A stream serves one task at a time, a region holds one batch, a batch has one of the slots for at
 least its own phases (a split step all slots of its group before its cut): what is asked of the groups' things cannot
@@ -110,9 +110,9 @@ def queue_bounds(layout: Layout, policy: Policy, costs: LayerCosts, prompt: Ints
 
 def _head(policy: Policy, costs: LayerCosts, all_: Totals) -> float:
     """Overheads and dense layers of all steps, seconds."""
-    dense = costs.dense_layer
+    dense, hidden = costs.dense_layer, policy.schedule_ahead and policy.hide_overhead
     each = dense.fixed * all_.steps + dense.per_token * all_.tokens + dense.per_token2 * all_.work
-    return costs.dense_layers * each + (0.0 if policy.schedule_ahead else costs.step_overhead * all_.steps)
+    return costs.dense_layers * each + (0.0 if hidden else costs.step_overhead * all_.steps)
 
 
 def _phases(costs: LayerCosts, host: float, all_: Totals) -> list[float]:

@@ -64,7 +64,8 @@ def _answer(scenario: Scenario, answer: Blame) -> list[RenderableType]:
         f"[bold]{escape(scenario.name)}[/]: {layout(scenario)}, one run of the graph engine",
         f"{len(answer.ttft_s):,} requests, mean TTFT {number(mean)} s",
     ]
-    waste = f"{percent(answer.straggler_waste)} % of the attention groups' time is lost at barriers."
+    lost = "at barriers or to padding" if scenario.policy.pad_groups else "at barriers"
+    waste = f"{percent(answer.straggler_waste)} % of the attention groups' time is lost {lost}."
     paths = [_path_table(answer)] if answer.paths is not None else [waste]
     return [*head, _component_table(answer, mean), _length_table(answer), *paths, _device_table(answer)]
 

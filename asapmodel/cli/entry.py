@@ -83,6 +83,8 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    # Before NumPy is loaded: on matrices as small as ours threads of linear algebra wait for each other, awake.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from typer.main import get_command
 
     from asapmodel.cli.app import app

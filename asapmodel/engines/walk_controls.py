@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.engines.walk_reference import discounted_moments
-from asapmodel.solvers.compiled import njit
+from asapmodel.solvers.compiled import arrays_only
+from asapmodel.solvers.distinct import distinct
 
 __all__ = ["Controls", "make_controls", "matched", "moved", "regress"]
 
@@ -36,7 +37,7 @@ class Controls(NamedTuple):
     order: Ints  # of the waits
 
 
-@njit(cache=True, nogil=True)
+@arrays_only
 def _waits(gap: Floats, mark: Floats, first: int, stride: int, wait: Floats) -> None:
     """Lindley's recursion `W' = max(W + X - A, 0)`; every `stride`-th wait is kept."""
     level = 0.0
@@ -47,7 +48,7 @@ def _waits(gap: Floats, mark: Floats, first: int, stride: int, wait: Floats) -> 
             wait[(i - first) // stride] = level
 
 
-@njit(cache=True, nogil=True, inline="always")
+@arrays_only
 def _discount(sums: Floats, gap: float, mark: float) -> None:
     """One step of `Y' = exp(-A / t) (Y + X)` for three time constants; `gap` is in units of the longest."""
     slow = np.exp(-gap)
@@ -57,7 +58,7 @@ def _discount(sums: Floats, gap: float, mark: float) -> None:
     sums[2] = slow * (sums[2] + mark)
 
 
-@njit(cache=True, nogil=True)
+@arrays_only
 def _fill(
     gap: Floats,
     mark: Floats,
@@ -68,13 +69,13 @@ def _fill(
     longest: float,
     first: int,
     stride: int,
+    sums: Floats,
     values: Floats,
 ) -> None:
-    """Rows of controls: hinges, discounted sums with squares, the prompt's own."""
+    """Rows of controls: hinges, discounted sums with squares, the prompt's own; `sums` are three zeros."""
     kept = wait.shape[0]
     last = first + stride * (kept - 1)
     size = knots.shape[0]
-    sums = np.zeros(3)
     for i in range(1, last + 1):
         _discount(sums, gap[i] / longest, mark[i - 1])
         if i >= first and (i - first) % stride == 0:
@@ -132,9 +133,9 @@ def make_controls(
     wait = np.zeros(count)
     _waits(gap, mark, kept.start, kept.step, wait)
     order = np.argsort(wait)
-    knots = np.unique(wait[order[(np.array(_KNOTS) * count).astype(np.int64)]])
+    knots = distinct(wait[order[(np.array(_KNOTS) * count).astype(np.int64)]])
     values = np.zeros((count, len(knots) + 10 + own.shape[1]))
-    _fill(gap, mark, rows, own, knots, wait, _PAST[-1] * scale, kept.start, kept.step, values)
+    _fill(gap, mark, rows, own, knots, wait, _PAST[-1] * scale, kept.start, kept.step, np.zeros(3), values)
     rate = 1.0 / float(gap.mean())
     square = float(np.mean(work**2))
     around = [discounted_moments(shape, rate, time * scale, 1.0, square) for time in (*_PAST, *_FUTURE)]

@@ -5,11 +5,11 @@ from asapmodel.policy_rules import batching_of
 
 __all__ = ["DECIDING", "acts", "column", "dropped", "part"]
 
-DECIDING = ("routing", "batching", "chunk_tokens", "micro_batches", "dual_batch")
+DECIDING = ("routing", "batching", "chunk_tokens", "micro_batches", "dual_batch", "schedule_ahead")
 """Keys of `[policy]` that decide which others act."""
 
 _IGNORED = {
-    "asap": {"policy.balance", "policy.pad_groups", "policy.idle_steps"},
+    "asap": {"policy.balance", "policy.pad_groups", "policy.idle_steps", "policy.context_parallel"},
     "sync": {
         "system.E",
         "policy.min_batch_tokens",
@@ -23,11 +23,17 @@ _IGNORED = {
     },
 }
 _QUEUES_ONLY = {
-    "asap": ("policy.chunk_tokens", "policy.max_seqs", "policy.schedule_ahead"),
-    "sync": ("policy.schedule_ahead", "policy.pad_groups", "policy.idle_steps"),
+    "asap": ("policy.chunk_tokens", "policy.max_seqs", "policy.schedule_ahead", "policy.hide_overhead"),
+    "sync": (
+        "policy.schedule_ahead",
+        "policy.hide_overhead",
+        "policy.pad_groups",
+        "policy.idle_steps",
+        "policy.context_parallel",
+    ),
 }
 _OTHER: dict[Kind, tuple[str, ...]] = {
-    "asap": ("policy.pad_groups", "policy.idle_steps"),
+    "asap": ("policy.pad_groups", "policy.idle_steps", "policy.context_parallel"),
     "sync": ("policy.micro_batches",),
 }
 _FLAT = ("system", "policy", "workload", "slo")
@@ -65,6 +71,8 @@ def _idle(kind: Kind, policy: Policy) -> set[str]:
     """Keys that a policy leaves without effect."""
     batching = batching_of(kind, policy)
     idle = {"policy.max_batch_tokens"} if batching == "chunks" else set()
+    if not policy.schedule_ahead:
+        idle.add("policy.hide_overhead")
     if kind == "sync":
         return idle if policy.queue_per_group else idle.union(_QUEUES_ONLY["sync"])
     if not policy.queue_per_group:
@@ -84,12 +92,13 @@ def dropped(kind: Kind, policy: Policy) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> queues = Policy(routing="round_robin")
+    >>> queues = Policy(routing="round_robin", chunk_tokens=8192, schedule_ahead=True)
     >>> dropped("sync", queues), dropped("asap", queues)
-    (('policy.micro_batches',), ('policy.pad_groups', 'policy.idle_steps'))
+    (('policy.micro_batches',), ('policy.pad_groups', 'policy.idle_steps', 'policy.context_parallel'))
     """
-    own = () if policy.queue_per_group else _QUEUES_ONLY[kind]
-    return (*_OTHER[kind], *own)
+    if not policy.queue_per_group:
+        return (*_OTHER[kind], *_QUEUES_ONLY[kind])
+    return _OTHER[kind] if policy.schedule_ahead else (*_OTHER[kind], "policy.hide_overhead")
 
 
 def column(key: str) -> str:

@@ -102,7 +102,7 @@ def _queue_switches(sync: bool, policy: Policy) -> dict[str, dict[str, Any]]:
         found["chunks half as long"] = {"chunk_tokens": max(policy.chunk_tokens // 2, 1)}
         found["chunks twice as long"] = {"chunk_tokens": 2 * policy.chunk_tokens}
         word = "when the step starts" if policy.schedule_ahead else "a step ahead"
-        found[f"batches formed {word}"] = {"schedule_ahead": not policy.schedule_ahead}
+        found[f"batches formed {word}"] = {"schedule_ahead": not policy.schedule_ahead, "hide_overhead": True}
     if policy.max_seqs:
         found["any number of prompts in a step"] = {"max_seqs": 0}
     if not sync:

@@ -2,8 +2,8 @@
 
 The event graph is that of `asapmodel.systems.free`; routing and batching are those of `asapmodel.systems.queues`. A
 group forms its next step as soon as it has none: no window, no minimum to wait for. With `schedule_ahead` a group that
-starts a step also forms the batch of the next one, which then has no overhead; if it finds nothing, it forms a batch
-when the step has ended.
+starts a step also forms the batch of the next one, which then has no overhead (`hide_overhead = false`: it has); if it
+finds nothing, it forms a batch when the step has ended.
 
 With micro-batches by `split` a step of `n >= 2` tokens is cut behind its token `n // 2`. Its overhead and dense layers
 run in one piece before the cut; then two chains pass the MoE layers, the first half ready first; the step is done when
@@ -194,7 +194,7 @@ def _take_step(
     n, w = batches.n[ahead], batches.w[ahead]
     repeats = net.segment_repeats
     kernel = fill_durations(net, st.duration[chain], cost, n, w)
-    if prepared:
+    if prepared and rules.hidden:
         kernel -= st.duration[chain, 0] * repeats[0]
         st.duration[chain, 0] = 0.0
     if how.split and n >= 2 and repeats[_BEFORE] > 0:

@@ -1,14 +1,15 @@
 """Lockstep execution: D groups step together through all layers, with barriers before and after the experts.
 
-Compiled loops over plain arrays, an iteration at a time (`asapmodel.systems.lockstep_iteration`): one takes 0.2 us.
-Reading arrays out of a tuple, as the asynchronous scheduler does, costs two atomic reference counts each time, five
-times as much in all.
+Compiled loops over plain arrays, an iteration at a time (`asapmodel.systems.lockstep_iteration`): one takes 0.2 us. The
+loops make no arrays; theirs are made here before they start.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asapmodel.solvers.compiled import njit
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.lockstep_iteration import coefficients, count_prompts, finish, form, join
 
 __all__ = ["TALLY", "coefficients", "record_iterations", "run_backlog", "run_lockstep"]
@@ -21,7 +22,22 @@ TALLY = ("engine", "own", "pace", "transfers", "experts", "batches", "tokens")
 (seconds); batches, their tokens."""
 
 
-@njit(cache=True, nogil=True)
+class _Room(NamedTuple):
+    """What changes: heads and tails of queues, who follows and tokens done by request, queued and batch by group."""
+
+    ends: Ints
+    follow: Ints
+    done: Ints
+    queued: Floats
+    batch: Floats
+    tally: Floats
+
+
+def _room(groups: int, cached: Ints) -> _Room:
+    ends, follow = np.full((2, groups), -1), np.full(len(cached), -1)
+    return _Room(ends, follow, cached.copy(), np.zeros((2, groups)), np.zeros((2, groups)), np.zeros(len(TALLY)))
+
+
 def run_lockstep(
     c: Floats,
     groups: int,
@@ -56,9 +72,26 @@ def run_lockstep(
     array
         See `TALLY`.
     """
+    room = _room(groups, cached)
+    _run(c, budget, chunked, by_work, float(window), arrival, prompt, cached, room, out)
+    return room.tally
+
+
+@arrays_only
+def _run(
+    c: Floats,
+    budget: int,
+    chunked: bool,
+    by_work: bool,
+    window: float,
+    arrival: Floats,
+    prompt: Ints,
+    cached: Ints,
+    room: _Room,
+    out: Floats,
+) -> None:
+    ends, follow, done, queued, batch, tally = room
     count = arrival.shape[0]
-    ends, follow, done = np.full((2, groups), -1), np.full(count, -1), cached.copy()
-    queued, batch, tally = np.zeros((2, groups)), np.zeros((2, groups)), np.zeros(7)
     arrived = finished = 0
     now = -np.inf
     while finished < count:
@@ -70,10 +103,8 @@ def run_lockstep(
         time = form(c, budget, chunked, prompt, done, ends, follow, batch, tally)
         finished += finish(c, now, time, prompt, cached, done, ends, follow, queued, batch, out)
         now += time
-    return tally
 
 
-@njit(cache=True, nogil=True)
 def record_iterations(
     c: Floats,
     groups: int,
@@ -107,10 +138,32 @@ def record_iterations(
     int
         The iterations that overlap, also where there is not room for all of them.
     """
-    count = arrival.shape[0]
-    ends, follow, done = np.full((2, groups), -1), np.full(count, -1), cached.copy()
-    queued, batch, tally = np.zeros((2, groups)), np.zeros((2, groups)), np.zeros(7)
-    out = np.zeros((count, 3))
+    room, out = _room(groups, cached), np.zeros((len(arrival), 3))
+    span = (float(first), float(last))
+    return _record(
+        c, budget, chunked, by_work, float(window), arrival, prompt, cached, room, out, *span, table, batches
+    )
+
+
+@arrays_only
+def _record(
+    c: Floats,
+    budget: int,
+    chunked: bool,
+    by_work: bool,
+    window: float,
+    arrival: Floats,
+    prompt: Ints,
+    cached: Ints,
+    room: _Room,
+    out: Floats,
+    first: float,
+    last: float,
+    table: Floats,
+    batches: Floats,
+) -> int:
+    ends, follow, done, queued, batch, tally = room
+    groups, count = ends.shape[1], arrival.shape[0]
     arrived = finished = iteration = noted = 0
     now = -np.inf
     while finished < count and now < last:
@@ -123,8 +176,8 @@ def record_iterations(
         if now < last and now + time > first:
             if noted < table.shape[0]:
                 table[noted, 0], table[noted, 1], table[noted, 2] = iteration, now, time
-                batches[noted, 1:] = batch
                 for group in range(groups):
+                    batches[noted, 1, group], batches[noted, 2, group] = batch[0, group], batch[1, group]
                     batches[noted, 0, group] = count_prompts(ends[0, group], follow, prompt, done, batch[0, group])
             noted += 1
         finished += finish(c, now, time, prompt, cached, done, ends, follow, queued, batch, out)
@@ -133,7 +186,6 @@ def record_iterations(
     return noted
 
 
-@njit(cache=True, nogil=True)
 def run_backlog(
     c: Floats,
     groups: int,
@@ -149,10 +201,25 @@ def run_backlog(
 
     Returns the iterations; rows of `table` receive their time, tokens, work and finished requests.
     """
+    room, out = _room(groups, cached), np.zeros((len(prompt), 3))
+    return _top_up(c, budget, chunked, by_work, float(target), prompt, cached, room, out, table)
+
+
+@arrays_only
+def _top_up(
+    c: Floats,
+    budget: int,
+    chunked: bool,
+    by_work: bool,
+    target: float,
+    prompt: Ints,
+    cached: Ints,
+    room: _Room,
+    out: Floats,
+    table: Floats,
+) -> int:
+    ends, follow, done, queued, batch, tally = room
     count = prompt.shape[0]
-    ends, follow, done = np.full((2, groups), -1), np.full(count, -1), cached.copy()
-    queued, batch, tally = np.zeros((2, groups)), np.zeros((2, groups)), np.zeros(7)
-    out = np.zeros((count, 3))
     used = 0
     waiting = 0.0
     for i in range(table.shape[0]):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.costs import LayerCosts
-from asapmodel.solvers.compiled import njit
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.batching import piece_work
 
 __all__ = ["coefficients", "count_prompts", "finish", "form", "join"]
@@ -36,7 +36,7 @@ def coefficients(costs: LayerCosts) -> Floats:
     return np.array([*row, costs.step_overhead, costs.dense_layers, costs.moe_layers])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@arrays_only
 def _batch(head: int, follow: Ints, prompt: Ints, done: Ints, budget: int, chunked: bool) -> tuple[float, float]:
     """Tokens and attention work of the batch at the head of a queue."""
     n = 0
@@ -56,7 +56,7 @@ def _batch(head: int, follow: Ints, prompt: Ints, done: Ints, budget: int, chunk
     return float(n), w
 
 
-@njit(cache=True, nogil=True, inline="always")
+@arrays_only
 def join(
     k: int, c: Floats, by_work: bool, prompt: Ints, cached: Ints, ends: Ints, follow: Ints, queued: Floats
 ) -> float:
@@ -79,7 +79,7 @@ def join(
     return tokens
 
 
-@njit(cache=True, nogil=True, inline="always")
+@arrays_only
 def form(
     c: Floats,
     budget: int,
@@ -119,7 +119,7 @@ def form(
     return time
 
 
-@njit(cache=True, nogil=True, inline="always")
+@arrays_only
 def finish(
     c: Floats,
     now: float,
@@ -160,7 +160,7 @@ def finish(
     return finished
 
 
-@njit(cache=True, nogil=True, inline="always")
+@arrays_only
 def count_prompts(head: int, follow: Ints, prompt: Ints, done: Ints, n: float) -> int:
     """Prompts that the `n` tokens at the head of a queue belong to."""
     count = 0

@@ -6,17 +6,21 @@ Iterations cost what they cost in `asapmodel.systems.lockstep_iteration`; routin
 With `schedule_ahead` a group that takes part in an iteration forms the batch of the next when this one starts. If it
 finds nothing then, it sits out the next iteration, whatever arrives meanwhile, and forms a batch at the start of the
 one after. An iteration in which all sit out has only its overhead, and the fixed times of transfers and experts. One
-whose batches were all formed ahead has no overhead: they were prepared while the iteration before ran.
+whose batches were all formed ahead has no overhead: they were prepared while the iteration before ran (with
+`hide_overhead = false` it has).
 
 With `padded` groups all compute as many tokens as the largest, idle ones too: attention per token, dense layers and
-experts are those of `D` times the largest batch. Attention work stays each group's own. A `restless` engine that has no
-work runs empty iterations, and what arrives waits for the end of the one that runs.
+experts are those of `D` times the largest batch. Attention work stays each group's own. Cut into `slices`
+(`asapmodel.systems.slices`), a batch has the work of its hardest slice times their number; slices of padded groups are
+as wide as those of the largest batch, so the tokens of a smaller one lie on the first devices.
+
+A `restless` engine that has no work runs empty iterations, and what arrives waits for the end of the one that runs.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asapmodel.solvers.compiled import arrays_only, njit
+from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.systems.lockstep_iteration import (
     A0,
@@ -35,6 +39,7 @@ from asapmodel.systems.lockstep_iteration import (
 )
 from asapmodel.systems.logs import IterationLog, note_iteration
 from asapmodel.systems.queues import Batches, QueueRules, Queues, begin, form, join, note_step, settle
+from asapmodel.systems.slices import hardest_slice
 
 __all__ = ["run_backlogged_queues", "run_lockstep_queues"]
 
@@ -71,11 +76,41 @@ def _next_batch(q: Queues, rules: QueueRules, requests: Requests, batches: Batch
         batches.first[group], batches.before[group] = batches.first[ahead], batches.before[ahead]
         batches.prompts[group], batches.ending[group] = batches.prompts[ahead], batches.ending[ahead]
         batches.n[group], batches.w[group] = batches.n[ahead], batches.w[ahead]
+        batches.paced[group] = batches.paced[ahead]
     else:
         form(q, rules, requests, batches, group, group)
     if rules.ahead and batches.prompts[group] > 0:
         form(q, rules, requests, batches, ahead, group)
     return late
+
+
+@arrays_only
+def _cut(q: Queues, rules: QueueRules, requests: Requests, batches: Batches, group: int, tokens: float) -> None:
+    """Let the hardest slice pace a group's batch where `tokens` tokens, padding too, are cut into slices."""
+    if rules.slices > 1:
+        width = int(np.ceil(tokens / rules.slices))
+        first, before, n = batches.first[group], batches.before[group], int(batches.n[group])
+        batches.paced[group] = rules.slices * hardest_slice(requests, q.follow, first, before, n, width)
+
+
+@arrays_only
+def _start(
+    c: Floats, q: Queues, rules: QueueRules, requests: Requests, outcome: Outcome, batches: Batches, now: float
+) -> tuple[bool, float]:
+    """Start the batches of all groups; return whether their overhead is hidden, and the tokens of the largest."""
+    groups = q.head.shape[0]
+    hidden, largest = rules.hidden, 0.0
+    for group in range(groups):
+        late = _next_batch(q, rules, requests, batches, group)
+        if batches.prompts[group] == 0:
+            continue
+        hidden = hidden and not late
+        n = batches.n[group]
+        _cut(q, rules, requests, batches, group, n)
+        alone = _alone(c, n, batches.paced[group], groups if rules.padded else 1)
+        begin(q, requests, outcome, batches, group, now, alone - (c[STEP] if rules.hidden and not late else 0.0))
+        largest = max(largest, n)
+    return hidden, largest
 
 
 @arrays_only
@@ -90,21 +125,18 @@ def _iterate(
     tally: Floats,
 ) -> float:
     """Start the next iteration, add it to the tally and return its time."""
-    largest = total = widest = slowest = slowest_dense = own = 0.0
+    total = widest = slowest = slowest_dense = own = 0.0
     groups = q.head.shape[0]
-    prepared = True
+    hidden, largest = _start(c, q, rules, requests, outcome, batches, now)
     for group in range(groups):
-        late = _next_batch(q, rules, requests, batches, group)
         if batches.prompts[group] == 0:
             continue
-        prepared = prepared and not late
-        n, w = batches.n[group], batches.w[group]
-        alone = _alone(c, n, w, groups if rules.padded else 1)
-        begin(q, requests, outcome, batches, group, now, alone - (0.0 if late else c[STEP]))
+        if rules.padded:
+            _cut(q, rules, requests, batches, group, largest)
+        n, w = batches.n[group], batches.paced[group]
         attention = c[A0] + c[A1] * n + c[A2] * w
         own += attention
         total += n
-        largest = max(largest, n)
         widest = max(widest, w)
         slowest = max(slowest, attention)
         slowest_dense = max(slowest_dense, c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w)
@@ -117,7 +149,7 @@ def _iterate(
         slowest_dense = c[DENSE0] + c[DENSE1] * largest + c[DENSE2] * widest
     moves = c[MOVE0] + c[MOVE1] * largest
     experts = max(c[FLOOR], c[EXPERT] * total)
-    overhead = 0.0 if prepared and total > 0 else c[STEP]
+    overhead = 0.0 if hidden and total > 0 else c[STEP]
     time: float = overhead + c[DENSE_LAYERS] * slowest_dense + c[MOE_LAYERS] * (slowest + moves + experts)
     layers = c[DENSE_LAYERS] + c[MOE_LAYERS]
     tally[0] += time
@@ -139,7 +171,6 @@ def _finish(q: Queues, outcome: Outcome, batches: Batches, now: float) -> int:
     return finished
 
 
-@njit(cache=True, nogil=True)
 def run_lockstep_queues(
     c: Floats,
     q: Queues,
@@ -176,8 +207,24 @@ def run_lockstep_queues(
     array
         See `asapmodel.systems.lockstep.TALLY`.
     """
-    count = requests.arrival.shape[0]
     tally = np.zeros(7)
+    _run(c, q, rules, batches, float(window), requests, outcome, log, tally)
+    return tally
+
+
+@arrays_only
+def _run(
+    c: Floats,
+    q: Queues,
+    rules: QueueRules,
+    batches: Batches,
+    window: float,
+    requests: Requests,
+    outcome: Outcome,
+    log: IterationLog,
+    tally: Floats,
+) -> None:
+    count = requests.arrival.shape[0]
     arrived = finished = 0
     now = -np.inf
     while finished < count:
@@ -194,10 +241,8 @@ def run_lockstep_queues(
             join(q, rules, requests, arrived)
             arrived += 1
         finished += _finish(q, outcome, batches, now)
-    return tally
 
 
-@njit(cache=True, nogil=True)
 def run_backlogged_queues(
     c: Floats,
     q: Queues,
@@ -211,13 +256,27 @@ def run_backlogged_queues(
 
     Returns the iterations; rows of `table` receive their time, tokens, work and finished requests.
     """
+    return _run_backlogged(c, q, rules, batches, requests, outcome, np.zeros(7), table)
+
+
+@arrays_only
+def _run_backlogged(
+    c: Floats,
+    q: Queues,
+    rules: QueueRules,
+    batches: Batches,
+    requests: Requests,
+    outcome: Outcome,
+    tally: Floats,
+    table: Floats,
+) -> int:
     groups = q.head.shape[0]
-    tally = np.zeros(7)
     for k in range(requests.arrival.shape[0]):
         join(q, rules, requests, k)
     for i in range(table.shape[0]):
-        if q.head.min() < 0:
-            return i
+        for group in range(groups):
+            if q.head[group] < 0:
+                return i
         table[i, 0] = _iterate(c, q, rules, requests, outcome, batches, 0.0, tally)
         table[i, 1] = batches.n[:groups].sum()
         table[i, 2] = batches.w[:groups].sum()

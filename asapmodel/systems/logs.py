@@ -34,13 +34,15 @@ class IterationLog(NamedTuple):
     """Iterations that end after `window[0]` and start before `window[1]`, seconds, as far as there is room.
 
     Rows of `table` are the iteration's number, counted from 0, its start and its time; `batches` has prompts, tokens
-    and work by group. `counts`: iterations of the run, and those that overlap the window, also where there is no room.
+    and the work that paces a layer by group, `first` the batch's first request (-1 without a batch). `counts`:
+    iterations of the run, and those that overlap the window, also where there is no room.
     """
 
     window: Floats
     table: Floats
     batches: Floats
     counts: Ints
+    first: Ints
 
 
 def new_step_log(groups: int, steps: int = 0) -> StepLog:
@@ -52,7 +54,8 @@ def new_step_log(groups: int, steps: int = 0) -> StepLog:
 
 def new_iteration_log(groups: int, room: int = 0, window: tuple[float, float] = (np.inf, -np.inf)) -> IterationLog:
     """Return an empty log; without room nothing is kept."""
-    return IterationLog(np.array(window), np.zeros((room, 3)), np.zeros((room, 3, groups)), np.zeros(2, dtype=np.int64))
+    counts, first = np.zeros(2, dtype=np.int64), np.full((room, groups), -1, dtype=np.int64)
+    return IterationLog(np.array(window), np.zeros((room, 3)), np.zeros((room, 3, groups)), counts, first)
 
 
 @arrays_only
@@ -74,6 +77,7 @@ def note_iteration(log: IterationLog, batches: Batches, now: float, time: float)
             for group in range(log.batches.shape[2]):
                 log.batches[row, 0, group] = batches.prompts[group]
                 if batches.prompts[group] > 0:
-                    log.batches[row, 1, group], log.batches[row, 2, group] = batches.n[group], batches.w[group]
+                    log.first[row, group] = batches.first[group]
+                    log.batches[row, 1, group], log.batches[row, 2, group] = batches.n[group], batches.paced[group]
         log.counts[1] += 1
     log.counts[0] += 1

@@ -44,8 +44,10 @@ _WAITING_WEIGHT = 4  # of a waiting prompt in the count by which vLLM routes, ag
 class QueueRules(NamedTuple):
     """Routing and batching as numbers a compiled function can read; `budget` is what a batch may hold, tokens.
 
-    `at_start`: prompts are routed when an iteration starts, not when they arrive. `padded`, `restless`: groups in
-    lockstep compute as many tokens as the largest; they run empty iterations while idle.
+    `at_start`: prompts are routed when an iteration starts, not when they arrive. `ahead`: batches are formed when the
+    step before starts; `hidden`: then they have no overhead. `padded`, `restless`: groups in lockstep compute as many
+    tokens as the largest; they run empty iterations while idle. `slices` into which the tokens of a batch are cut for
+    attention, 1 where its work is shared evenly.
     """
 
     routing: int
@@ -56,14 +58,19 @@ class QueueRules(NamedTuple):
     exclusive_tokens: int
     max_seqs: int
     ahead: bool
+    hidden: bool
     padded: bool
     restless: bool
+    slices: int
     per_token: float
     per_token2: float
 
 
 class Batches(NamedTuple):
-    """Batches by slot: first request and its tokens that were there before, prompts, how many end, tokens, work."""
+    """Batches by slot: first request and its tokens that were there before, prompts, how many end, tokens, work.
+
+    `paced` is the work that a layer takes the time of: `w` if it is shared evenly by the devices of a group, else more.
+    """
 
     first: Ints
     before: Ints
@@ -71,6 +78,7 @@ class Batches(NamedTuple):
     ending: Ints
     n: Floats
     w: Floats
+    paced: Floats
 
 
 class Queues(NamedTuple):
@@ -107,8 +115,10 @@ def queue_rules(layout: Layout, policy: Policy, per_token: float, per_token2: fl
         exclusive_tokens=policy.exclusive_tokens,
         max_seqs=policy.max_seqs or _UNLIMITED,
         ahead=policy.schedule_ahead,
+        hidden=policy.schedule_ahead and policy.hide_overhead,
         padded=policy.pad_groups,
         restless=policy.idle_steps,
+        slices=layout.T if policy.context_parallel else 1,
         per_token=per_token,
         per_token2=per_token2,
     )
@@ -137,7 +147,7 @@ def new_queues(groups: int, requests: Requests) -> Queues:
 def new_batches(slots: int) -> Batches:
     """Return so many empty batches."""
     first, before, prompts, ending = np.zeros((4, slots), dtype=np.int64)
-    return Batches(first, before, prompts, ending, np.zeros(slots), np.zeros(slots))
+    return Batches(first, before, prompts, ending, *np.zeros((3, slots)))
 
 
 @arrays_only
@@ -238,7 +248,7 @@ def form(q: Queues, rules: QueueRules, requests: Requests, batches: Batches, slo
             break
     q.head[group] = k
     batches.prompts[slot], batches.ending[slot] = prompts, ending
-    batches.n[slot], batches.w[slot] = float(n), w
+    batches.n[slot], batches.w[slot], batches.paced[slot] = float(n), w, w
 
 
 @arrays_only

@@ -3,7 +3,7 @@
 All layers of an iteration take the same time, so each of its instants is a product: with `u` its start, `b` the longest
 attention and dense network of a dense layer, and `c` the time of an MoE layer, MoE layer `l` starts at
 
-    u + step_overhead + dense_layers b + l c            (formed ahead: without the overhead)
+    u + step_overhead + dense_layers b + l c            (formed ahead: without the overhead, if that is hidden)
 
 Within a layer all groups wait for the longest attention, and then go through transfers and experts together, groups
 without a batch as well: the experts are on their devices, too.
@@ -92,9 +92,8 @@ def lockstep_tasks(
         work=w.ravel(),
     )
     computed = _padded(n) if policy.pad_groups else n
-    overhead = (
-        _overheads(costs, time, computed, w) if policy.schedule_ahead else np.full_like(start, costs.step_overhead)
-    )
+    hidden = policy.schedule_ahead and policy.hide_overhead
+    overhead = _overheads(costs, time, computed, w) if hidden else np.full_like(start, costs.step_overhead)
     pieces = _pieces(costs, _Iterations(start, start + time, overhead, computed, w))
     return _tasks(pieces, batches, layout.D, window), count
 

@@ -53,7 +53,7 @@ def _of_queues(kind: Kind, policy: Policy, longest: int) -> list[Parameter]:
     found = [Parameter("routing", AT_ARRIVAL) if policy.queue_per_group else Parameter("balance", ("tokens", "work"))]
     if batching == "chunks":
         found += [Parameter("chunk_tokens", sizes), Parameter("max_seqs", _PROMPTS)]
-        if policy.queue_per_group:
+        if policy.queue_per_group and policy.hide_overhead:  # which stands in the way of False
             found.append(Parameter("schedule_ahead", (False, True)))
     elif batching == "min_tokens":
         found += [
@@ -86,7 +86,7 @@ def parameters_of(scenario: Scenario, only: Sequence[str] = ()) -> list[Paramete
     >>> [one.key for one in parameters_of(Scenario.load("paper-chunked"))]
     ['chunk_tokens', 'balance', 'batch_window']
     >>> [one.key for one in parameters_of(Scenario.load("afd-async"))]
-    ['routing', 'chunk_tokens', 'max_seqs', 'schedule_ahead', 'micro_batches']
+    ['routing', 'chunk_tokens', 'max_seqs', 'micro_batches']
     """
     policy, longest = scenario.policy, scenario.workload.max_prompt_tokens
     windows = tuple(round(_STEP * k, 3) for k in range(round(_WINDOW / _STEP) + 1))

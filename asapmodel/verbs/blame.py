@@ -1,7 +1,6 @@
 """`blame`: where the TTFT of a scenario's requests comes from, at one rate."""
 
 from asapmodel.attribution.blame import Blame, blame_of
-from asapmodel.policy_rules import refuse_vllm_like
 from asapmodel.scenario import Scenario
 from asapmodel.verbs.evaluate import check_rate, rate_of
 from asapmodel.verbs.prepared import Prepared, prepare
@@ -29,9 +28,8 @@ def blame(scenario: Scenario, rate: float | None = None, prepared: Prepared | No
     Raises
     ------
     InputError
-        If there is no rate, the layout does not fit the devices, or a policy is not one of the paper's.
+        If there is no rate, or the layout does not fit the devices.
     """
-    refuse_vllm_like(scenario.policy, "blame", scenario.source)
     if rate is not None:  # a mistake is found before the work
         check_rate(rate)
     ready = prepared or prepare(scenario)

@@ -26,6 +26,18 @@ def test_parts_are_those_of_evaluate(name: str) -> None:
     np.testing.assert_array_equal(account.ttft_s, result.records.ttft_s)
 
 
+@pytest.mark.parametrize("rate", [4.0, 12.0])
+@pytest.mark.parametrize("name", ["afd-async", "afd-sync"])
+def test_measured_systems_add_up(name: str, rate: float) -> None:
+    scenario = am.Scenario.load(name)
+    account, result = blame(scenario, rate), am.evaluate(scenario, rate, engine="graph")
+    assert result.records is not None
+    np.testing.assert_array_equal(account.ttft_s, result.records.ttft_s)
+    np.testing.assert_allclose(np.sum(list(account.components.values()), axis=0), account.ttft_s, rtol=1e-9)
+    assert account.parts().queueing_s == pytest.approx(result.parts.queueing_s, rel=1e-9)
+    assert account.straggler_waste == pytest.approx(result.barrier_waste, abs=1e-12)
+
+
 def test_a_replayed_trace_has_a_rate() -> None:
     scenario = am.Scenario.load("trace-chunked")
     result = am.evaluate(scenario, engine="graph")

@@ -62,6 +62,15 @@ def test_one_overhead_is_recovered_from_a_system_in_lockstep() -> None:
     assert found.values[0] == pytest.approx(TRUE.step_overhead, rel=0.3)
 
 
+def test_lone_requests_meet_empty_iterations_at_all_phases() -> None:
+    """In the mean they wait for half of one: overhead, and eight layers with the fixed times and the experts' floor."""
+    layout, empty = Layout("sync", 2, 8, 16), 0.02 + 8 * (4 * 1e-5 + 1e-3)
+    quiet = replay_of(made(layout, LOCKSTEP, TRUE, 0.05, 40, 3), layout, LOCKSTEP)
+    idle = replace(quiet, policy=replace(LOCKSTEP, idle_steps=True))
+    waited = idle.alone(TRUE) - quiet.alone(TRUE)
+    np.testing.assert_allclose(waited, empty / 2, atol=empty / 63)
+
+
 def test_one_budget_cannot_tell_an_overhead_from_a_latency() -> None:
     """Lone requests of one budget see the sum of the two: what is open trades one for the other."""
     layout = Layout("asap", 3, 8, 8)

@@ -49,7 +49,8 @@ def drawn(seed: int) -> tuple[Layout, Policy, LayerCosts, Requests]:
         routing=rng.choice(AT_ARRIVAL),
         chunk_tokens=int(rng.choice([2048, 8192, 32768])),
         max_seqs=int(rng.choice([0, 4, 32])),
-        schedule_ahead=bool(rng.random() < 0.5),
+        schedule_ahead=(ahead := bool(rng.random() < 0.5)),
+        hide_overhead=not ahead or seed % 3 > 0,
         micro_batches=str(rng.choice(["none", "split"])) if free else "none",  # type: ignore[arg-type]
         overlap_moe=bool(rng.random() < 0.5),
         super_kernel=bool(rng.random() < 0.5),

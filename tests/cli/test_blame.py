@@ -41,6 +41,19 @@ def test_table(capsys: Captured, folder: Path, name: str, words: str) -> None:
     assert max(map(len, answer.out.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("afd-sync", "is lost at barriers or to padding"), ("afd-async", "Critical paths")]
+)
+def test_queues_per_group(capsys: Captured, folder: Path, name: str, words: str) -> None:
+    answer = ask(capsys, "blame", name, "--rate", "4", "--requests", "out.csv")
+    assert (answer.status, answer.err) == (0, "asapmodel: wrote out.csv\n")
+    assert words in answer.out
+    assert max(map(len, answer.out.splitlines())) <= 80
+    table = pd.read_csv(folder / "out.csv")
+    components = table.drop(columns=["arrival_s", "prompt_tokens", "cached_tokens", "ttft_s"])
+    assert components.sum(axis=1).to_numpy() == pytest.approx(table.ttft_s.to_numpy(), rel=1e-9)
+
+
 def test_requests_add_up(capsys: Captured, folder: Path) -> None:
     answer = ask(capsys, "blame", "sync.toml", "--requests", "out.csv")
     assert (answer.status, answer.err) == (0, "asapmodel: wrote out.csv\n")

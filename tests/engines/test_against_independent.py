@@ -1,6 +1,6 @@
 """The graph engine against a slow program written from the semantics page alone (`tests/independent`)."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ def independent(case: Case) -> list[events.Outcome]:
     ]
     kind = case.layout.kind
     if case.policy.queue_per_group:
-        own = {"batching": batching_of(kind, case.policy), "micro_batches": case.policy.micro}
+        own: dict[str, Any] = {"batching": batching_of(kind, case.policy), "micro_batches": case.policy.micro}
+        own["T"] = case.layout.T
         policy = policy_of(group_queues.QueuePolicy, case, own)
         return group_queues.simulate(policy, costs_of(case), requests)
     return prefill.simulate(policy_of(events.Policy, case, {}), costs_of(case), requests)
@@ -28,10 +29,10 @@ def independent(case: Case) -> list[events.Outcome]:
 PolicyT = TypeVar("PolicyT", bound=events.Policy)
 
 
-def policy_of(record: type[PolicyT], case: Case, own: dict[str, str]) -> PolicyT:
+def policy_of(record: type[PolicyT], case: Case, own: dict[str, Any]) -> PolicyT:
     known = {"kind": case.layout.kind, "D": case.layout.D} | own
     names = [name for name in record.__dataclass_fields__ if name not in known]
-    return record(**known, **{name: getattr(case.policy, name) for name in names})  # type: ignore[arg-type]
+    return record(**known, **{name: getattr(case.policy, name) for name in names})
 
 
 def costs_of(case: Case) -> events.Costs:

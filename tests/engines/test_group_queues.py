@@ -71,7 +71,8 @@ def test_first_in_first_out_in_a_group(case: Case, data: st.DataObject) -> None:
 def test_a_group_with_a_queue_never_rests(case: Case) -> None:
     """One prompt a step: each starts when it arrives, or when the one before it in its group ends."""
     policy = replace(case.policy, routing="round_robin", counts="exact", batching="prompts", max_batch_tokens=1)
-    policy = replace(policy, chunk_tokens=0, max_seqs=0, micro_batches="none", schedule_ahead=False)
+    policy = replace(policy, chunk_tokens=0, max_seqs=0, micro_batches="none")
+    policy = replace(policy, schedule_ahead=False, hide_overhead=True)
     out = run(case.layout, policy, case.costs, case.requests).outcome
     for group in range(case.layout.D):
         arrival, start, end = (x[group :: case.layout.D] for x in (case.requests.arrival, out.start, out.end))
@@ -95,7 +96,8 @@ def test_routing_by_iteration_without_a_limit_is_the_synchronous_system(case: Ca
 @given(queue_cases(), st.integers(0, 2**32 - 1))
 def test_queues_against_lists(case: Case, seed: int) -> None:
     """Joins and batches in any order: the groups' queues are lists, and budget and limit are never exceeded."""
-    policy, requests, rng = replace(case.policy, schedule_ahead=False), case.requests, np.random.default_rng(seed)
+    policy, requests = replace(case.policy, schedule_ahead=False, hide_overhead=True), case.requests
+    rng = np.random.default_rng(seed)
     rules = queue_rules(case.layout, policy, 1e-7, 1e-12)
     q, outcome, batches = new_queues(case.layout.D, requests), new_outcome(len(requests.arrival)), new_batches(1)
     lists: list[list[int]] = [[] for _ in range(case.layout.D)]
@@ -164,9 +166,11 @@ UNIT = LayerCosts(  # a second for every 100 tokens, half a second of overhead
 )
 
 
-def ends(kind: str, groups: int, arrival: list[float], prompt: list[int], max_seqs: int = 2) -> list[float]:
+def ends(
+    kind: str, groups: int, arrival: list[float], prompt: list[int], max_seqs: int = 2, hidden: bool = True
+) -> list[float]:
     layout = Layout(kind, groups, 1, groups)  # type: ignore[arg-type]
-    policy = replace(AHEAD, max_seqs=max_seqs)
+    policy = replace(AHEAD, max_seqs=max_seqs, hide_overhead=hidden)
     out = run(layout, policy, UNIT, make_requests(np.array(arrival), np.array(prompt))).outcome
     return [round(float(x), 9) for x in out.end]
 
@@ -190,6 +194,16 @@ def test_a_batch_formed_ahead_has_no_overhead_and_is_closed() -> None:
     assert ends("asap", 1, [0.0, 1.0], [100, 100]) == [1.5, 3.0]
 
 
+def test_a_batch_formed_ahead_may_pay_its_overhead() -> None:
+    """As above, every step half a second longer, and closed when the one before begins: at 1.5 and 3.0."""
+    for kind in ("sync", "asap"):
+        assert ends(kind, 1, [0.0, 1.4, 1.6], [250, 30, 30], 0, hidden=False) == [4.3, 4.3, 5.1]
+        assert ends(kind, 1, [0.0, 1.6, 1.7], [250, 30, 30], 0, hidden=False) == [4.0, 5.1, 5.1]
+    # A prompt that arrives while the only step runs has not missed anything in free execution, and two in lockstep.
+    assert ends("asap", 1, [0.0, 1.0], [100, 100], hidden=False) == [1.5, 3.0]
+    assert ends("sync", 1, [0.0, 1.0], [100, 100], hidden=False) == [1.5, 3.5]
+
+
 def test_prompts_of_the_running_step_count_towards_the_limit_of_the_next() -> None:
     """At 1.1 two prompts start, `max_seqs` of 2; the third is not in the batch formed then and waits for two steps."""
     assert ends("sync", 1, [0.0, 0.1, 0.1, 0.1], [10, 10, 10, 10]) == [0.6, 1.8, 1.8, 2.9]
@@ -207,6 +221,8 @@ ASYNC = Policy(routing="round_robin", chunk_tokens=8192, micro_batches="split")
         ("asap", {"counts": "step"}, "policy.counts: is 'step', but no requests are counted; give routing = 'few"),
         ("asap", {"chunk_tokens": 0, "schedule_ahead": True}, "policy.schedule_ahead: is true, but batches are formed"),
         ("asap", {"routing": "auto", "schedule_ahead": True}, "policy.schedule_ahead: is true, but batches are formed"),
+        ("asap", {"hide_overhead": False}, "policy.hide_overhead: is false, but no batch is formed ahead"),
+        ("sync", {"micro_batches": "none", "hide_overhead": False}, "policy.hide_overhead: is false, but no batch"),
         ("asap", {"batching": "prompts"}, "policy.chunk_tokens: is 8192, but batching = 'prompts'; leave one"),
         ("asap", {"chunk_tokens": 0, "max_seqs": 8}, "policy.max_seqs: is 8, but prompts are not cut"),
         ("asap", {"chunk_tokens": 0, "batching": "chunks"}, "policy.chunk_tokens: is 0, but batching = 'chunks'"),

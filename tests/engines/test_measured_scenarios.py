@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import asapmodel as am
-from asapmodel.errors import InputError
 from asapmodel.models.trace import read_trace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,14 +63,9 @@ def test_the_policies_are_those_of_the_measured_systems() -> None:
     assert (free.policy.routing, free.policy.micro, free.policy.chunk_tokens) == ("round_robin", "split", 65536)
     shared = lockstep.policy
     assert (shared.routing, shared.counts, shared.max_seqs) == ("fewest_requests", "exact", 8)
-    for key in ("schedule_ahead", "pad_groups", "idle_steps"):
+    assert free.policy.schedule_ahead is lockstep.policy.schedule_ahead is True
+    for key in ("hide_overhead", "pad_groups", "idle_steps", "context_parallel"):
         assert (getattr(free.policy, key), getattr(lockstep.policy, key)) == (False, True)
-
-
-@pytest.mark.parametrize("name", ["afd-async", "afd-sync"])
-def test_blame_which_treats_the_paper_s_systems_only_refuses_in_one_line(name: str) -> None:
-    with pytest.raises(InputError, match=rf"^<{name}>: policy.routing: is '\w+', which blame cannot follow"):
-        am.blame(am.Scenario.load(name))
 
 
 def test_a_backlog_of_counts_of_the_last_step_is_spread_over_the_groups() -> None:

@@ -25,6 +25,7 @@ E = [8]
 policy.chunk_tokens = [8192, 16384]
 policy.max_seqs = [0, 8]
 policy.schedule_ahead = [true, false]
+policy.hide_overhead = [true, false]
 policy.micro_batches = ["none", "split"]
 policy.routing = ["round_robin", "pull", "auto"]
 policy.min_batch_tokens = [2048, 4096]
@@ -56,15 +57,16 @@ def test_keys_vary_where_they_act_and_no_system_is_a_point_twice() -> None:
     count = Counter((one.layout.kind, one.policy.routing) for one in points)
     # One queue for all: minimum and window act, besides the micro-batches, of which "split" is not possible.
     assert count["asap", "pull"] == 2 * 2 * 2
-    # Queues per group: chunks, limit, ahead, micro-batches; nothing waits.
-    assert count["asap", "round_robin"] == 2 * 2 * 2 * 2 * 2
-    assert count["sync", "round_robin"] == 2 * 2 * 2 * 2 * 2
+    # Queues per group: chunks, limit, ahead with overhead hidden or not, micro-batches; nothing waits.
+    assert count["asap", "round_robin"] == 2 * 2 * 2 * 3 * 2
+    assert count["sync", "round_robin"] == 2 * 2 * 2 * 3 * 2
     assert ("sync", "pull") not in count
     table = points_table(space, designs)
     queues = table[(table["system"] == "asap") & (table["routing"] == "round_robin")]
     assert queues["batch_window"].isna().all()
     assert queues["min_batch_tokens"].isna().all()
     assert set(queues["chunk_tokens"]) == {8192, 16384}
+    assert not (queues["hide_overhead"].notna() & ~queues["schedule_ahead"].astype(bool)).any()
     pull = table[(table["system"] == "asap") & (table["routing"] == "pull")]
     assert pull[["chunk_tokens", "max_seqs", "schedule_ahead"]].isna().all(axis=None)
     assert set(pull["min_batch_tokens"]) == {2048, 4096}
@@ -79,7 +81,7 @@ def test_points_are_what_the_table_says() -> None:
     for row in table.to_dict("records"):
         group = designs.point(row["point"])
         policy = group.scenario.replace(**group.policies[0]).policy
-        for key in ("chunk_tokens", "max_seqs", "schedule_ahead", "routing", "batch_window"):
+        for key in ("chunk_tokens", "max_seqs", "schedule_ahead", "hide_overhead", "routing", "batch_window"):
             if row[key] is not None and row[key] == row[key]:
                 assert getattr(policy, key) == row[key], (row, key)
         if row["system"] == "asap" and row["routing"] == "pull":
@@ -119,7 +121,8 @@ def drawn(seed: int) -> am.Scenario:
         "D": int(rng.integers(1, 7)),
         "chunk_tokens": int(rng.choice([4096, 8192, 16384, 32768, 65536])),
         "max_seqs": int(rng.choice([0, 2, 8, 32])),
-        "schedule_ahead": bool(rng.random() < 0.5),
+        "schedule_ahead": (ahead := bool(rng.random() < 0.5)),
+        "hide_overhead": not ahead or seed % 3 > 0,
         "routing": str(rng.choice(AT_ARRIVAL)),
         "slo.ttft": float(rng.choice([1.0, 2.0, 5.0])),
         "slo.statistic": str(rng.choice(["mean", "p99"])),

@@ -38,8 +38,11 @@ class QueuePolicy(Policy):
     batching: str = "chunks"  # | "prompts" | "min_tokens"
     max_seqs: int = 0  # 0: no limit
     schedule_ahead: bool = False
+    hide_overhead: bool = True
     pad_groups: bool = False
     idle_steps: bool = False
+    context_parallel: bool = False
+    T: int = 1  # devices of a group
     micro_batches: str = "none"  # | "pair" | "split"
 
 
@@ -67,7 +70,7 @@ class Step:
     group: int
     pieces: list[Piece]
     parts: int = 1
-    prepared: bool = False  # formed when the step before started: no overhead
+    prepared: bool = False  # formed when the step before started, and its overhead hidden
 
 
 class Member(Batch):
@@ -92,6 +95,15 @@ def cut(pieces: list[Piece], tokens: int) -> tuple[list[Piece], list[Piece]]:
         if middle < piece.end:
             after.append(Piece(piece.prompt, middle, piece.end))
     return before, after
+
+
+def hardest(pieces: list[Piece], devices: int, tokens: int) -> int:
+    """Work of a batch whose tokens, padded to `tokens`, are cut among devices: as if all had the hardest part."""
+    parts, rest = [], pieces
+    while rest:
+        part, rest = cut(rest, -(-tokens // devices))
+        parts.append(sizes(part)[1])
+    return devices * max(parts)
 
 
 class Router:
@@ -221,13 +233,20 @@ class LockstepQueues(Lockstep):
         n = max(n for n, _ in sizes)
         return super().duration([(n, max(w for _, w in sizes))] + [(n, 0)] * (self.policy.D - 1))
 
+    def sizes_of(self, steps: list[Step]) -> list[tuple[int, int]]:
+        if not self.how.context_parallel:
+            return [sizes(step.pieces) for step in steps]
+        largest = max((sizes(step.pieces)[0] for step in steps), default=0)
+        own = [(sizes(step.pieces)[0], step.pieces) for step in steps]
+        return [(n, hardest(pieces, self.how.T, largest if self.how.pad_groups else n)) for n, pieces in own]
+
     def begin(self, now: float) -> None:
         self.state = "running"
         steps, ahead = [], {}
         for group, queue in enumerate(self.queues):
             pieces = self.ahead[group] if group in self.ahead else form(self.how, queue, self.router, group)
             if pieces:
-                steps.append(Step(group, pieces, prepared=group in self.ahead))
+                steps.append(Step(group, pieces, prepared=group in self.ahead and self.how.hide_overhead))
                 note_start(pieces, now)
                 if self.how.schedule_ahead:
                     ahead[group] = form(self.how, queue, self.router, group)
@@ -236,8 +255,8 @@ class LockstepQueues(Lockstep):
         for step in steps:
             saved = self.costs.step_overhead if step.prepared else 0.0
             for piece in step.pieces:
-                piece.prompt.kernel += self.duration([sizes(step.pieces)]) - saved
-        time = self.duration([sizes(step.pieces) for step in steps])
+                piece.prompt.kernel += self.duration(self.sizes_of([step])) - saved
+        time = self.duration(self.sizes_of(steps))
         if steps and all(step.prepared for step in steps):
             time -= self.costs.step_overhead
         self.add(now + time, TASK_END, partial(self.end_of, steps))
@@ -274,7 +293,7 @@ class FreeQueues(Free):
     def schedule(self, now: float) -> None:
         for group in range(self.policy.D):
             while self.may_form(group, now):
-                prepared = bool(self.ahead[group])
+                prepared = bool(self.ahead[group]) and self.how.hide_overhead
                 pieces = self.ahead[group] or form(self.how, self.queues[group], self.router, group)
                 step = Step(group, pieces, prepared=prepared)
                 self.steps[group].append(step)

@@ -57,7 +57,7 @@ def check_durations(case: Case, tasks: Tasks, host: float) -> None:
     laws = [np.full(len(n), case.costs.step_overhead), case.costs.dense_layer(n, w), *case.costs.phases(n, w, host)]
     expected = np.choose(tasks.phase, laws)
     spent = tasks.end - tasks.start
-    if case.policy.schedule_ahead:  # a step that was formed ahead has no overhead
+    if case.policy.schedule_ahead and case.policy.hide_overhead:  # a step that was formed ahead has no overhead
         expected = np.where((tasks.phase == 0) & (spent < 1e-12), 0.0, expected)
     np.testing.assert_allclose(spent, expected, rtol=1e-9, atol=1e-12)
 
@@ -224,7 +224,9 @@ def test_iterations_with_queues_per_group(case: Case) -> None:
     check_streams(tasks)
     D, known = case.layout.D, tasks.batches
     assert known.tokens.sum() == (case.requests.prompt - case.requests.cached).sum()
-    assert known.work.sum() == (case.requests.prompt**2 - case.requests.cached**2).sum()
+    work = (case.requests.prompt**2 - case.requests.cached**2).sum()
+    # The hardest slice paces a batch that is cut by tokens.
+    assert known.work.sum() >= work if case.policy.context_parallel else known.work.sum() == work
     assert np.count_nonzero(known.tokens) == done.batches
     assert np.all((known.prompts > 0) == (known.tokens > 0))
     if case.policy.max_seqs:
