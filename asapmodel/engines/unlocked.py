@@ -1,7 +1,7 @@
 """A cached property that threads compute side by side."""
 
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 __all__ = ["unlocked_property"]
 
@@ -15,7 +15,11 @@ class unlocked_property(cached_property[T]):  # noqa: N801 - a decorator
     instance at once may both compute the value, which is the same.
     """
 
-    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> Any:
         """Compute the value and keep it."""
         if instance is None:
             return self
