@@ -262,9 +262,9 @@ def reduce(
     if s.ndim != 1 or q.shape != s.shape or np.any(q < 0) or not q.sum() > 0:
         raise ValueError("a reduction needs lengths, and a weight of at least 0 for each, not all 0")
     cost = prompt_time(architecture, device, profile, split, s)
-    carrying = np.unique(s[q > 0])
-    if carrying.size == 1:
-        pieces = np.linspace(carrying[0] / 8, carrying[0], 8)
+    shortest, longest = float(s[q > 0].min()), float(s[q > 0].max())
+    if shortest == longest:
+        pieces = np.linspace(longest / 8, longest, 8)
         times = prompt_time(architecture, device, profile, split, pieces)
         a1, a2 = fit_quadratic(pieces, times, np.ones_like(pieces))
         scale = float(times[-1] / (a1 * pieces[-1] + a2 * pieces[-1] ** 2))

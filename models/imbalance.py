@@ -8,6 +8,7 @@ Skew across groups of tokens is not modelled either.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ __all__ = ["expected_maximum", "imbalance", "imbalance_expression"]
 
 @cache
 def expected_maximum(count: int) -> float:
-    """Expected maximum of independent standard normals, ``m(N) = int_0^inf (1 - Phi(x)^N - Phi(-x)^N) dx``.
+    """Expected maximum of independent standard normals, ``m(N) = int x N phi(x) Phi(x)^(N-1) dx`` over all x.
 
     Parameters
     ----------
@@ -46,8 +47,9 @@ def expected_maximum(count: int) -> float:
 
     Notes
     -----
-    The mean of any variable is ``int_0^inf (1 - F) - int_-inf^0 F``, and the maximum has ``F = Phi^N``.
-    Gauss-Legendre quadrature with 200 nodes on [0, 12] (the rest is below 1e-30), absolute error below 1e-8.
+    The maximum has the distribution ``Phi^N``. The integrand is analytic and falls off on both sides, so the
+    trapezoidal rule converges exponentially in its step (Trefethen and Weideman, SIAM Review 56 (2014)): of step 1/20
+    on [-12, 12] it is exact to rounding up to N = 1e4, and to 1e-9 up to 1e6.
     Source: David & Nagaraja, Order Statistics, 3rd ed., sec. 3.1; N = 2 is ``1/sqrt(pi)``.
 
     Examples
@@ -57,17 +59,20 @@ def expected_maximum(count: int) -> float:
     """
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    nodes, weights = _legendre()
-    x = 6.0 * (nodes + 1.0)
-    # Powers as exp(N log Phi): accurate for large N.
-    tail = -np.expm1(count * log_cdf(x)) - np.exp(count * log_cdf(-x))
-    # Rounding must not make the maximum of one variable (0) negative.
-    return max(0.0, float(6.0 * weights @ tail))
+    x, log_phi, log_below = _normal()
+    # Powers by logarithms: accurate for large N.
+    mean = _STEP * float(x @ np.exp(math.log(count) + log_phi + (count - 1) * log_below))
+    return max(0.0, mean)  # rounding must not make the maximum of one variable (0) negative
+
+
+_STEP, _FAR = 0.05, 240  # of the quadrature: step, and steps on either side
 
 
 @cache
-def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.polynomial.legendre.leggauss(200)  # takes as long as evaluating dozens of points
+def _normal() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Points of the quadrature, and the logarithms of density and distribution there."""
+    x = _STEP * np.arange(-_FAR, _FAR + 1)
+    return x, -0.5 * x**2 - 0.5 * math.log(2.0 * math.pi), log_cdf(x)
 
 
 @cache

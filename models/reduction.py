@@ -95,7 +95,8 @@ def fit_quadratic(
         raise ValueError("lengths, costs and weights must be one-dimensional and of one shape")
     if np.any(lengths <= 0) or np.any(costs <= 0) or np.any(weights < 0):
         raise ValueError("lengths and costs must be positive, weights at least 0")
-    if np.unique(lengths[weights > 0]).size < 2:
+    carrying = lengths[weights > 0]
+    if carrying.size == 0 or carrying.min() == carrying.max():
         raise ValueError("at least two distinct lengths must carry weight to tell n from w")
     share = weights / weights.sum()
     first, second, third = (float(share @ lengths**k) for k in (1, 2, 3))
