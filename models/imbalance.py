@@ -71,7 +71,7 @@ _STEP, _FAR = 0.05, 240  # of the quadrature: step, and steps on either side
 @cache
 def _normal() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Points of the quadrature, and the logarithms of density and distribution there."""
-    x = _STEP * np.arange(-_FAR, _FAR + 1)
+    x = _STEP * np.arange(-_FAR, _FAR + 1, dtype=np.float64)
     return x, -0.5 * x**2 - 0.5 * math.log(2.0 * math.pi), log_cdf(x)
 
 
