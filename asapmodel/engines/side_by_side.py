@@ -1,25 +1,34 @@
-"""Walks of one analysis side by side: compiled loops run without the interpreter's lock."""
+"""Work side by side in threads: compiled loops run without the interpreter's lock."""
 
 import os
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-__all__ = ["side_by_side"]
+__all__ = ["cores", "side_by_side"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
-def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Results in the order of the items, from as many threads as there are cores for this process.
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
-    ``NUMBA_NUM_THREADS`` says how many there are for it where several processes share the machine, as the workers of an
-    exploration do.
+
+def side_by_side(function: Callable[[T], R], items: Iterable[T], threads: int | None = None) -> list[R]:
+    """Results in the order of the items, whatever the threads.
+
+    Parameters
+    ----------
+    function, items
+        What to call, with what.
+    threads : int, optional
+        Default: ``NUMBA_NUM_THREADS``, which is 1 in the workers of an exploration, or one a core.
     """
-    threads = int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1)
-    if threads == 1:
+    count = threads or int(os.environ.get("NUMBA_NUM_THREADS") or cores())
+    if count == 1:
         return list(map(function, items))
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(count) as pool:
         return list(pool.map(function, items))

@@ -13,11 +13,11 @@ it, nor on how many they are.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from asapmodel.engines.side_by_side import cores
 from asapmodel.errors import InputError, NoAnswer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def workforce(points: int, workers: int | None = None, scheduler: str | None = N
     InputError
         If no scheduler answers there, it has no workers, or they run another version of this package.
     """
-    count = _cores() if workers is None else workers
+    count = cores() if workers is None else workers
     if scheduler is not None:
         with _connected(scheduler) as client:
             yield _on(client)
@@ -69,10 +69,6 @@ def workforce(points: int, workers: int | None = None, scheduler: str | None = N
 def _here(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
     for place, task in enumerate(tasks):
         yield place, function(task)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _on(client: Client) -> Run:

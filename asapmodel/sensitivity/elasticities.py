@@ -11,14 +11,13 @@ throughput with respect to all times and to the objective add up to -1 (Euler's 
 """
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from asapmodel.engines.analysis import Problem
+from asapmodel.engines.side_by_side import side_by_side
 from asapmodel.sensitivity.knobs import Knob
 from asapmodel.sensitivity.local import Curve, Walked, changed
 
@@ -115,8 +114,7 @@ def walk_all(
     wanted: Sequence[tuple[Problem, int]], curve: Curve, loads: tuple[float, ...], threads: int | None = None
 ) -> list[Walked]:
     """Walk through several problems, each with its walk, on the machine's cores; the answers do not depend on them."""
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        return list(pool.map(lambda one: Walked.of(one[0], curve, loads, one[1]), wanted))
+    return side_by_side(lambda one: Walked.of(one[0], curve, loads, one[1]), wanted, threads)
 
 
 def _differences(curve: Curve, point: Point, before: Walked, less: Walked, more: Walked) -> tuple[float, float, float]:

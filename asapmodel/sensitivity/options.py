@@ -4,13 +4,13 @@ Each is an analysis of its own with the quick effort, compared with the scenario
 """
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from asapmodel.engines.effort import QUICK
 from asapmodel.engines.problem import problem_of
 from asapmodel.engines.queueing import analyse
+from asapmodel.engines.side_by_side import side_by_side
 from asapmodel.errors import InputError
 from asapmodel.policy import AT_ARRIVAL, Policy
 from asapmodel.scenario import Scenario
@@ -42,8 +42,7 @@ def options(scenario: Scenario) -> list[Option]:
     if own is None:
         return []
     candidates = _switches(scenario) | _layouts(scenario)
-    with ThreadPoolExecutor() as pool:
-        found = list(pool.map(lambda item: _judge(scenario, own, *item), candidates.items()))
+    found = side_by_side(lambda item: _judge(scenario, own, *item), candidates.items())
     return sorted(found, key=lambda one: (one.per_device is None, -(one.per_device or 0.0)))
 
 
