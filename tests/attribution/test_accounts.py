@@ -3,24 +3,14 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from numpy.typing import NDArray
 
-from asapmodel.attribution.blame import Blame, blame_of
-from asapmodel.attribution.components import Part, members
-from asapmodel.costs import PHASES
+from asapmodel.attribution.blame import blame_of
 from asapmodel.engines.graph import run
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import make_requests
+from tests.attribution.checks import blamed, check_devices, check_sums, total
 from tests.attribution.systems import flat_costs
 from tests.strategies import Case, cases
-
-
-def blamed(case: Case) -> Blame:
-    return blame_of(case.layout, case.policy, case.costs, case.requests)
-
-
-def total(blame: Blame, part: Part) -> NDArray[np.float64]:
-    return np.asarray(sum(blame.components[name] for name in members(blame.vocabulary, part)))
 
 
 @settings(max_examples=200)
@@ -30,9 +20,7 @@ def test_components_are_times_and_add_up_to_ttft(case: Case) -> None:
     assert list(blame.components) == list(blame.vocabulary)
     for name, values in blame.components.items():
         assert values.min() >= -1e-12, name
-    engine = run(case.layout, case.policy, case.costs, case.requests).outcome
-    np.testing.assert_array_equal(blame.ttft_s, engine.end - case.requests.arrival + case.costs.request_latency)
-    np.testing.assert_allclose(np.sum(list(blame.components.values()), axis=0), blame.ttft_s, rtol=1e-9)
+    check_sums(blame, case)
 
 
 @settings(max_examples=150)
@@ -51,22 +39,7 @@ def test_every_requests_parts_are_the_engines(case: Case) -> None:
 @settings(max_examples=150)
 @given(cases())
 def test_device_time_is_complete_and_busy_time_the_engines(case: Case) -> None:
-    blame = blamed(case)
-    done = run(case.layout, case.policy, case.costs, case.requests)
-    devices = blame.devices
-    assert devices.to_numpy().min() >= -1e-9
-    np.testing.assert_allclose(devices.sum(axis=1), done.makespan_s - case.requests.arrival[0], rtol=1e-9)
-    assert blame.straggler_waste == pytest.approx(done.barrier_waste, abs=1e-12)
-    if case.layout.kind == "sync":
-        row = devices.loc["devices"]
-        assert row["transfers"] == pytest.approx(done.busy_s["transfers"], rel=1e-9)
-        assert row["experts"] == pytest.approx(done.busy_s["moe"], rel=1e-9)
-        assert row[:4].sum() == pytest.approx(done.busy_s["engine"], rel=1e-9)
-        return
-    assert set(devices.index) == {name for name in done.busy_s if not name.endswith("_blocked")}
-    for name, row in devices.iterrows():
-        assert row[list(PHASES)].sum() == pytest.approx(done.busy_s[str(name)], rel=1e-9)
-        assert row["blocked"] == pytest.approx(done.busy_s.get(f"{name}_blocked", 0.0), rel=1e-9, abs=1e-12)
+    check_devices(blamed(case), case)
 
 
 @settings(max_examples=60)

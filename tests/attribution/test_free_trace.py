@@ -1,7 +1,6 @@
 """Replay of the scheduler, causes of starts, and critical paths of random asynchronous systems."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ from asapmodel.attribution.blame import blame_of
 from asapmodel.attribution.critical_path import OWNERS
 from asapmodel.attribution.free_trace import FreeTrace, trace_free
 from asapmodel.attribution.release import WINDOW
-from asapmodel.costs import PHASES, Affine, LayerCosts, Plateau, Quadratic
+from asapmodel.costs import LayerCosts
 from asapmodel.engines.graph import run
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import Requests, make_requests
+from tests.attribution.checks import check_paths
 from tests.strategies import Case, cases, random_costs
 
 
@@ -108,24 +108,6 @@ def test_a_group_of_one_slot_is_never_locked(case: Case) -> None:
         assert components[name].max() == 0.0
 
 
-def stretched(costs: LayerCosts, phase: str, factor: float) -> LayerCosts:
-    """All times of a phase multiplied; dense layers and overhead are attention, host dispatch is the experts'."""
-
-    def longer(one: Affine) -> Affine:
-        return Affine(one.fixed * factor, one.per_token * factor)
-
-    a, m = costs.attention, costs.moe
-    if phase == "attention":
-        quadratic = Quadratic(a.fixed * factor, a.per_token * factor, a.per_token2 * factor)
-        step = costs.step_overhead * factor
-        return replace(costs, attention=quadratic, dense=longer(costs.dense), step_overhead=step)
-    if phase == "moe":
-        plateau = Plateau(m.floor * factor, m.per_token * factor)
-        return replace(costs, moe=plateau, host_dispatch=costs.host_dispatch * factor)
-    changes: dict[str, Any] = {phase: longer(getattr(costs, phase))}
-    return replace(costs, **changes)
-
-
 def backlog(seed: int) -> tuple[Layout, Policy, LayerCosts, Requests]:
     """Every switch drawn; all requests there from the start, so that paths go back to one instant."""
     rng = np.random.default_rng(seed)
@@ -145,16 +127,7 @@ def backlog(seed: int) -> tuple[Layout, Policy, LayerCosts, Requests]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_path_is_the_derivative_of_the_end(seed: int) -> None:
-    """A second method: lengthen a phase by a millionth, and see how much later everything ends."""
-    layout, policy, costs, requests = backlog(seed)
-    blame = blame_of(layout, policy, costs, requests)
-    assert blame.paths is not None
-    before = run(layout, policy, costs, requests).outcome.end
-    share = 2.0**-20
-    for phase in PHASES:
-        after = run(layout, policy, stretched(costs, phase, 1.0 + share), requests).outcome.end
-        on_path = blame.paths[[f"{owner}_{phase}" for owner in OWNERS]].sum(axis=1)
-        np.testing.assert_allclose((after - before) / share, on_path, rtol=1e-6, atol=1e-6 * before.max())
+    check_paths(*backlog(seed))
 
 
 def test_busy_systems_wait_for_others() -> None:

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 
 from asapmodel.attribution.blame import blame_of
-from asapmodel.attribution.critical_path import OWNERS
 from asapmodel.attribution.lockstep_queues import trace_lockstep_queues
 from asapmodel.attribution.step_queueing import formed_before
 from asapmodel.attribution.step_trace import trace_steps
-from asapmodel.costs import PHASES, LayerCosts
+from asapmodel.costs import LayerCosts
 from asapmodel.engines.graph import run
 from asapmodel.policy import Layout, Policy, Routing
 from asapmodel.systems.arrays import Requests
 from asapmodel.timelines.steps import pieces_of
-from tests.attribution.test_free_trace import backlog, stretched
+from tests.attribution.checks import check_paths
+from tests.attribution.test_free_trace import backlog
 from tests.attribution.test_queue_accounts import limited_cases
 from tests.strategies import Case, queue_cases
 
@@ -110,13 +110,4 @@ def waiting_line(seed: int) -> tuple[Layout, Policy, LayerCosts, Requests]:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_a_path_is_the_derivative_of_the_end(seed: int) -> None:
-    """A second method: lengthen a phase by a millionth, and see how much later everything ends."""
-    layout, policy, costs, requests = waiting_line(seed)
-    blame = blame_of(layout, policy, costs, requests)
-    assert blame.paths is not None
-    before = run(layout, policy, costs, requests).outcome.end
-    share = 2.0**-20
-    for phase in PHASES:
-        after = run(layout, policy, stretched(costs, phase, 1.0 + share), requests).outcome.end
-        on_path = blame.paths[[f"{owner}_{phase}" for owner in OWNERS]].sum(axis=1)
-        np.testing.assert_allclose((after - before) / share, on_path, rtol=1e-6, atol=1e-6 * before.max())
+    check_paths(*waiting_line(seed))
