@@ -33,7 +33,7 @@ exclusive_tokens = [8192, 16384, 32768]
 batch_window = ["0 s", "0.05 s", "0.1 s"]
 chunk_tokens = [4096, 8192, 16384]
 """
-_SAMPLE, _SEED, _RATE = 80, 20261130, 2.0  # of the error table; requests/s, below most stability limits
+_SAMPLE, _SEED, _RATE = 400, 20261130, 2.0  # of the error table; requests/s, below most stability limits
 
 
 def space_text(steps: int) -> str:
