@@ -3,6 +3,7 @@
 Light to import, so that even an early Ctrl-C finds `main` in charge.
 """
 
+import gc
 import io
 import os
 import signal
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["INTERRUPTED", "main"]
 
 INTERRUPTED = 130  # as a shell reports SIGINT
+
+_OBJECTS = 50_000  # made between two looks for cycles: with Python's 700 a tenth of a short command is looking
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,8 +86,11 @@ def _interrupts() -> Iterator[list[int]]:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    gc.set_threshold(_OBJECTS, *gc.get_threshold()[1:])
     # Before NumPy is loaded: on matrices as small as ours threads of linear algebra wait for each other, awake.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Before pydantic is: it would read what every installed package says of itself, and no plugin is of use here.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
     from typer.main import get_command
 
     from asapmodel.cli.app import app

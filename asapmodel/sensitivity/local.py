@@ -30,7 +30,7 @@ LAST_LOAD = 0.999
 """Load up to which an objective is looked for."""
 
 _LOADS = (0.02, 0.96)  # within which a walk is made
-_POINTS = 1500  # of a curve: so many that a straight line between them is as good as exact
+_SEGMENTS, _SEGMENT = 60, 25  # points of a curve: so many that a straight line between them is as good as exact
 
 
 class NoLocalAnswer(ValueError):
@@ -50,15 +50,37 @@ class Curve:
         return self.analysis.saturation_rps
 
     @cached_property
-    def _table(self) -> tuple[Floats, Floats]:
-        loads = -np.expm1(-np.linspace(1e-6, -math.log1p(-LAST_LOAD), _POINTS))
-        points = operating_points(self.analysis, (loads * self.limit).tolist())
-        return loads, np.array([math.inf if one is None else self.statistic(one.ttft) for one in points])
+    def _loads(self) -> Floats:
+        loads: Floats = -np.expm1(-np.linspace(1e-6, -math.log1p(-LAST_LOAD), _SEGMENTS * _SEGMENT + 1))
+        return loads
+
+    @cached_property
+    def _known(self) -> dict[int, Floats]:
+        return {}
+
+    def _times(self, places: slice) -> Floats:
+        points = operating_points(self.analysis, (self._loads[places] * self.limit).tolist())
+        return np.array([math.inf if one is None else self.statistic(one.ttft) for one in points])
+
+    @cached_property
+    def _ends(self) -> Floats:
+        """Seconds at the ends of the segments."""
+        return self._times(slice(None, None, _SEGMENT))
+
+    def _segment(self, number: int) -> tuple[Floats, Floats]:
+        """Loads of a segment with both its ends, and the seconds there; computed when it is asked for."""
+        start = number * _SEGMENT
+        if number not in self._known:
+            inside = self._times(slice(start + 1, start + _SEGMENT))
+            self._known[number] = np.concatenate([[self._ends[number]], inside, [self._ends[number + 1]]])
+        return self._loads[start : start + _SEGMENT + 1], self._known[number]
 
     def at(self, load: float) -> float:
         """Seconds at a load; infinite beyond `LAST_LOAD`."""
-        loads, times = self._table
-        return float(np.interp(load, loads, times)) if load <= loads[-1] else math.inf
+        if load > self._loads[-1]:
+            return math.inf
+        after = int(np.searchsorted(self._loads[::_SEGMENT], load))
+        return float(np.interp(load, *self._segment(max(after - 1, 0))))
 
     def load_at(self, objective: float) -> float:
         """Largest load at which an objective (seconds) is met; `LAST_LOAD` where it is met beyond.
@@ -68,13 +90,13 @@ class Curve:
         NoLocalAnswer
             If it is missed at every load.
         """
-        loads, times = self._table
-        met = np.flatnonzero(times <= objective)
+        met = np.flatnonzero(self._ends <= objective)
         if len(met) == 0:
             raise NoLocalAnswer(f"a TTFT of {objective:g} s is missed at every rate")
-        last = int(met[-1])
-        if last == len(loads) - 1:
-            return float(loads[-1])
+        if met[-1] == _SEGMENTS:
+            return float(self._loads[-1])
+        loads, times = self._segment(int(met[-1]))
+        last = int(np.flatnonzero(times <= objective)[-1])
         return float(np.interp(objective, times[last : last + 2], loads[last : last + 2]))
 
 
