@@ -23,7 +23,8 @@ from asapmodel.systems.arrays import Requests, new_outcome
 from asapmodel.systems.lockstep_iteration import coefficients
 from asapmodel.systems.lockstep_queues import run_lockstep_queues
 from asapmodel.systems.logs import IterationLog, new_iteration_log
-from asapmodel.systems.queues import Queues, new_batches, new_queues, queue_rules
+from asapmodel.systems.queue_rules import queue_rules
+from asapmodel.systems.queues import Queues, new_batches, new_queues
 from asapmodel.systems.slices import hardest_slice
 
 __all__ = ["LockstepQueueTrace", "lockstep_queue_components", "queue_iteration_times", "trace_lockstep_queues"]

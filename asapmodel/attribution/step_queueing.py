@@ -26,7 +26,7 @@ from asapmodel.attribution.step_trace import StepTrace
 from asapmodel.policy import Policy
 from asapmodel.policy_rules import batching_of
 from asapmodel.systems.arrays import Requests
-from asapmodel.systems.free_queues import step_rules
+from asapmodel.systems.steps import step_rules
 
 __all__ = ["formed_before", "queueing_components"]
 

@@ -15,10 +15,12 @@ from asapmodel.solvers.event_graph import Log, State, new_log, new_state
 from asapmodel.systems import lockstep
 from asapmodel.systems.arrays import Outcome, Requests, cost_array, new_outcome, policy_numbers
 from asapmodel.systems.free import free_network, new_groups, run_free
-from asapmodel.systems.free_queues import Alone, new_steps, run_free_queues, step_rules
+from asapmodel.systems.free_queues import Alone, run_free_queues
 from asapmodel.systems.lockstep_queues import run_lockstep_queues
 from asapmodel.systems.logs import IterationLog, StepLog, new_iteration_log, new_step_log
-from asapmodel.systems.queues import new_batches, new_queues, queue_rules
+from asapmodel.systems.queue_rules import queue_rules
+from asapmodel.systems.queues import new_batches, new_queues
+from asapmodel.systems.steps import new_steps, step_rules
 
 __all__ = ["Run", "exposed_host_dispatch", "lockstep_arguments", "lockstep_run", "resource_names", "run"]
 

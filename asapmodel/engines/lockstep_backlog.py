@@ -19,7 +19,8 @@ from asapmodel.solvers.queue_errors import NoConvergence
 from asapmodel.systems.arrays import Requests, new_outcome
 from asapmodel.systems.lockstep import coefficients, run_backlog
 from asapmodel.systems.lockstep_queues import run_backlogged_queues
-from asapmodel.systems.queues import new_batches, new_queues, queue_rules
+from asapmodel.systems.queue_rules import queue_rules
+from asapmodel.systems.queues import new_batches, new_queues
 
 __all__ = ["Backlog", "under_backlog"]
 

@@ -16,56 +16,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asapmodel.policy import Policy
 from asapmodel.solvers.compiled import arrays_only
 from asapmodel.solvers.event_graph import Log, Network, State, advance, launch_part
 from asapmodel.systems.arrays import Outcome, Requests
 from asapmodel.systems.batching import piece_work
 from asapmodel.systems.free import fill_durations
 from asapmodel.systems.logs import StepLog, note_taken
-from asapmodel.systems.queues import (
-    MIN_TOKENS,
-    Batches,
-    QueueRules,
-    Queues,
-    begin,
-    form,
-    join,
-    new_batches,
-    note_step,
-    settle,
-)
+from asapmodel.systems.queue_rules import MIN_TOKENS, QueueRules
+from asapmodel.systems.queues import Queues, begin, form, join, note_step, settle
+from asapmodel.systems.steps import StepRules, Steps
 
-__all__ = ["Alone", "StepRules", "Steps", "new_steps", "run_free_queues", "step_rules"]
+__all__ = ["Alone", "run_free_queues"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _BEFORE = 2  # segments before the MoE layers: overhead, dense layers
-
-
-class StepRules(NamedTuple):
-    """`slots` chains a group has; `together` batches it may have active, `locked` if they start at once; `split`."""
-
-    slots: int
-    together: int
-    locked: bool
-    split: bool
-
-
-class Steps(NamedTuple):
-    """Per group: active chains, exclusive holding, whether a step is before its cut and has a second half to follow.
-
-    Per chain: whether it is used. `batches` has the batch of every chain, then, by group, what is formed for the next
-    step. `tally`: batches, tokens.
-    """
-
-    active: Ints
-    exclusive: Ints
-    opening: Ints
-    used: Ints
-    batches: Batches
-    tally: Floats
 
 
 class Alone(NamedTuple):
@@ -75,29 +41,6 @@ class Alone(NamedTuple):
     st: State
     log: Log
     noted: StepLog
-
-
-def step_rules(policy: Policy) -> StepRules:
-    """Translate the micro-batches of a policy."""
-    pair = policy.micro == "pair"
-    return StepRules(policy.slots, 2 if pair else 1, policy.pairing == "locked", policy.micro == "split")
-
-
-def new_steps(groups: int, slots: int) -> Steps:
-    """Return the bookkeeping of an idle system."""
-
-    def ints(size: int) -> Ints:
-        return np.zeros(size, dtype=np.int64)
-
-    chains = groups * slots
-    return Steps(
-        active=ints(groups),
-        exclusive=ints(groups),
-        opening=ints(groups),
-        used=ints(chains),
-        batches=new_batches(chains + groups),
-        tally=np.zeros(2),
-    )
 
 
 @arrays_only

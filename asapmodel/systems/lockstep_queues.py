@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from asapmodel.solvers.compiled import arrays_only
 from asapmodel.systems.arrays import Outcome, Requests
+from asapmodel.systems.lockstep_batches import cut_slices, start_batches
 from asapmodel.systems.lockstep_iteration import (
     A0,
     A1,
@@ -38,20 +39,12 @@ from asapmodel.systems.lockstep_iteration import (
     STEP,
 )
 from asapmodel.systems.logs import IterationLog, note_iteration
-from asapmodel.systems.queues import Batches, QueueRules, Queues, begin, form, join, note_step, settle
-from asapmodel.systems.slices import hardest_slice
+from asapmodel.systems.queue_rules import QueueRules
+from asapmodel.systems.queues import Batches, Queues, join, note_step, settle
 
 __all__ = ["run_backlogged_queues", "run_lockstep_queues"]
 
 Floats = NDArray[np.float64]
-
-
-@arrays_only
-def _alone(c: Floats, n: float, w: float, copies: int) -> float:
-    """Time of an iteration in which only one group has work; `copies` groups compute its tokens."""
-    layer = c[A0] + c[A1] * n + c[A2] * w + c[MOVE0] + c[MOVE1] * n + max(c[FLOOR], c[EXPERT] * n * copies)
-    dense = c[DENSE0] + c[DENSE1] * n + c[DENSE2] * w
-    return float(c[STEP] + c[DENSE_LAYERS] * dense + c[MOE_LAYERS] * layer)
 
 
 @arrays_only
@@ -61,56 +54,6 @@ def _woken(c: Floats, rules: QueueRules, now: float, first: float) -> float:
     if not rules.restless or now == -np.inf or empty == 0.0:
         return first
     return float(max(first, now + empty * np.ceil((first - now) / empty)))
-
-
-@arrays_only
-def _next_batch(q: Queues, rules: QueueRules, requests: Requests, batches: Batches, group: int) -> bool:
-    """Give a group the batch of the iteration that starts now; return whether it was formed only now.
-
-    Slot `group` has its present batch, slot `ahead` its next. A group that took part in the last iteration goes on with
-    what was formed when that one started, be it nothing.
-    """
-    ahead = q.head.shape[0] + group
-    late = not (rules.ahead and batches.prompts[group] > 0)
-    if not late:
-        batches.first[group], batches.before[group] = batches.first[ahead], batches.before[ahead]
-        batches.prompts[group], batches.ending[group] = batches.prompts[ahead], batches.ending[ahead]
-        batches.n[group], batches.w[group] = batches.n[ahead], batches.w[ahead]
-        batches.paced[group] = batches.paced[ahead]
-    else:
-        form(q, rules, requests, batches, group, group)
-    if rules.ahead and batches.prompts[group] > 0:
-        form(q, rules, requests, batches, ahead, group)
-    return late
-
-
-@arrays_only
-def _cut(q: Queues, rules: QueueRules, requests: Requests, batches: Batches, group: int, tokens: float) -> None:
-    """Let the hardest slice pace a group's batch where `tokens` tokens, padding too, are cut into slices."""
-    if rules.slices > 1:
-        width = int(np.ceil(tokens / rules.slices))
-        first, before, n = batches.first[group], batches.before[group], int(batches.n[group])
-        batches.paced[group] = rules.slices * hardest_slice(requests, q.follow, first, before, n, width)
-
-
-@arrays_only
-def _start(
-    c: Floats, q: Queues, rules: QueueRules, requests: Requests, outcome: Outcome, batches: Batches, now: float
-) -> tuple[bool, float]:
-    """Start the batches of all groups; return whether their overhead is hidden, and the tokens of the largest."""
-    groups = q.head.shape[0]
-    hidden, largest = rules.hidden, 0.0
-    for group in range(groups):
-        late = _next_batch(q, rules, requests, batches, group)
-        if batches.prompts[group] == 0:
-            continue
-        hidden = hidden and not late
-        n = batches.n[group]
-        _cut(q, rules, requests, batches, group, n)
-        alone = _alone(c, n, batches.paced[group], groups if rules.padded else 1)
-        begin(q, requests, outcome, batches, group, now, alone - (c[STEP] if rules.hidden and not late else 0.0))
-        largest = max(largest, n)
-    return hidden, largest
 
 
 @arrays_only
@@ -127,12 +70,12 @@ def _iterate(
     """Start the next iteration, add it to the tally and return its time."""
     total = widest = slowest = slowest_dense = own = 0.0
     groups = q.head.shape[0]
-    hidden, largest = _start(c, q, rules, requests, outcome, batches, now)
+    hidden, largest = start_batches(c, q, rules, requests, outcome, batches, now)
     for group in range(groups):
         if batches.prompts[group] == 0:
             continue
         if rules.padded:
-            _cut(q, rules, requests, batches, group, largest)
+            cut_slices(q, rules, requests, batches, group, largest)
         n, w = batches.n[group], batches.paced[group]
         attention = c[A0] + c[A1] * n + c[A2] * w
         own += attention

@@ -12,7 +12,8 @@ from asapmodel.costs import Affine, LayerCosts, Plateau, Quadratic
 from asapmodel.engines.graph import run
 from asapmodel.policy import Layout, Policy
 from asapmodel.systems.arrays import make_requests, new_outcome
-from asapmodel.systems.queues import begin, form, join, new_batches, new_queues, note_step, queue_rules, settle
+from asapmodel.systems.queue_rules import queue_rules
+from asapmodel.systems.queues import begin, form, join, new_batches, new_queues, note_step, settle
 from tests.strategies import Case, cases, queue_cases
 
 
