@@ -25,6 +25,7 @@ __all__ = [
     "Statistics",
     "calibrated",
     "cells",
+    "disturbed",
     "log_of",
     "replays",
     "statistics",
@@ -114,6 +115,24 @@ def replays(
         requests = make_requests(np.sort(base.arrival * 4.0 / rate + shift), base.prompt, cached)
         done = run(scenario.layout, scenario.policy, costs, requests).outcome
         out.append(done.end - requests.arrival + costs.request_latency)
+    return out
+
+
+def disturbed(system: str, rate: float, seconds: float, copies: int = 4) -> list[Array]:
+    """TTFT of every request, seconds, in replays at budget 65536 whose requests enter earlier or later.
+
+    By normal variates of standard deviation `seconds`, drawn for every request; TTFT counts from the entry.
+    """
+    scenario = Scenario.load(SCENARIOS[system])
+    costs, base = layer_costs(scenario).costs, log_of(ASYNC, 4).requests
+    out, rng = [], np.random.default_rng(1)
+    for _ in range(copies):
+        entry = base.arrival * 4.0 / rate + seconds * rng.standard_normal(len(base.arrival))
+        order = np.argsort(entry)
+        requests = make_requests(entry[order] - entry.min(), base.prompt[order], base.cached[order])
+        ttft = np.empty(len(order))
+        ttft[order] = run(scenario.layout, scenario.policy, costs, requests).outcome.end - requests.arrival
+        out.append(ttft + costs.request_latency)
     return out
 
 

@@ -1,6 +1,7 @@
 """What acted in the two measured deployments: rules tried on calibrated cells, steps waited, order of requests."""
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from asapmodel.studies.evidence_deployments_data import (
     SCENARIOS,
     SYNC,
     cells,
+    disturbed,
     log_of,
     replays,
     statistics,
@@ -129,7 +131,7 @@ def _rank_correlation(one: Array, other: Array) -> float:
 
 
 def agreement() -> str:
-    """Spearman correlation of per-request TTFT with the model, beside that of a repeat with the run."""
+    """Spearman correlation of per-request TTFT with the model, beside that of runs, and of replays, with each other."""
     rows = []
     for system, name in ((ASYNC, "asynchronous"), (SYNC, "synchronous")):
         for rate in (4, 6, 8, 10):
@@ -139,8 +141,17 @@ def agreement() -> str:
                 _rank_correlation(log_of(system, rate, repeat=k).ttft, ttft) for k in _REPEATS.get((system, rate), ())
             ]
             repeat = f"{np.mean(with_repeats):.2f}" if with_repeats else ""
-            rows.append([name, str(rate), f"{np.mean(model):.2f}", repeat])
-    return markdown_table(["system", "requests/s", "model", "repeat of the run"], rows, right=[1, 2, 3])
+            replayed = [_mutual(disturbed(system, rate, seconds)) for seconds in _DISTURBANCES]
+            rows.append([name, str(rate), f"{np.mean(model):.2f}", repeat, *(f"{x:.2f}" for x in replayed)])
+    heads = [f"two replays, {1e3 * seconds:.0f} ms off" for seconds in _DISTURBANCES]
+    return markdown_table(["system", "requests/s", "model", "repeat of the run", *heads], rows, right=range(1, 6))
+
+
+def _mutual(runs: list[Array]) -> float:
+    return float(np.mean([_rank_correlation(*pair) for pair in combinations(runs, 2)]))
+
+
+_DISTURBANCES = (0.01, 0.03)  # seconds: far less and a little more than the overhead of a step
 
 
 _REPEATS = {(ASYNC, 4): (3,), (ASYNC, 10): (3,), (SYNC, 4): (2, 3), (SYNC, 10): (2, 3)}

@@ -13,7 +13,16 @@ from asapmodel.scenario import Scenario
 from asapmodel.studies.evidence_deployments import TARGETS, page, predictions, summary
 from asapmodel.studies.evidence_deployments_ahead import AT_START, answered_together
 from asapmodel.studies.evidence_deployments_blind import earlier
-from asapmodel.studies.evidence_deployments_data import ASYNC, SYNC, calibrated, cells, log_of, replays, statistics
+from asapmodel.studies.evidence_deployments_data import (
+    ASYNC,
+    SYNC,
+    calibrated,
+    cells,
+    disturbed,
+    log_of,
+    replays,
+    statistics,
+)
 from asapmodel.studies.evidence_deployments_fit import (
     EXPERTS_OWN,
     EXPERTS_SHARED,
@@ -46,6 +55,14 @@ def test_steps_waited_by_hand() -> None:
     """Steps end at 1, 2 (two answers) and 3; a request from 0.5 to 2 sees two of them end."""
     arrival, end = np.array([0.2, 0.5, 1.5, 0.1]), np.array([1.0, 2.0, 2.05, 3.0])
     assert waited(arrival, end - arrival).tolist() == [1, 2, 1, 3]
+
+
+def test_an_undisturbed_replay_is_the_replay_and_a_disturbed_one_keeps_its_requests() -> None:
+    plain = replays(ASYNC, 65536, 6)[0]
+    assert disturbed(ASYNC, 6, 0.0, copies=1)[0] == pytest.approx(plain, abs=1e-6)
+    # A second of disturbance mixes the requests up, but the longest prompts stay the slowest.
+    one, tokens = disturbed(ASYNC, 6, 1.0, copies=1)[0], log_of(ASYNC, 6).requests.prompt
+    assert one[tokens > 50000].min() > np.median(one)
 
 
 def test_forming_ahead_explains_the_steps_waited() -> None:
