@@ -10,7 +10,9 @@ Robust Statistics, 7.6)::
 
     C = K^2 c^2 sum psi^2 / (N - P) / (mean psi')^2 (J'J)^-1,    K = 1 + P/N var psi' / (mean psi')^2
 
-Parameters at a bound are held there and left out of C. With fewer than 30 points a residual bootstrap is done as well,
+Parameters at a bound are held there and left out of C. Where J has a null space the points say nothing along it: P is then
+the rank of J, parameters that have a part in the null space are open, and the others have the C of the directions that
+are left (the pseudo-inverse in place of the inverse). With fewer than 30 points a residual bootstrap is done as well,
 and an interval is the hull of both.
 """
 
@@ -32,6 +34,7 @@ FEW = 30
 _TUNING = 1.345  # of Huber: 95 % of the efficiency of least squares under normal noise
 _RESAMPLES = 100
 _PASSES = 4  # to find the scale
+_OPEN = 1e-4  # part of a parameter in what the points leave open, from which on it counts as open itself
 _EVALUATIONS = 100  # of the residuals in one pass, differences not counted
 
 
@@ -89,7 +92,7 @@ def robust_fit(
     directions = np.zeros((singular.size, theta.size))
     directions[:, free] = rows
     intervals = _intervals(theta, covariance, y.size - int(free.sum()))
-    if bootstrap and y.size < FEW and free.any() and np.all(np.isfinite(covariance)) and y.size > free.sum():
+    if bootstrap and y.size < FEW and free.any() and y.size > free.sum():
         draws = _resample(law, predicted, z, spread, theta, lower, upper)
         low, high = np.quantile(draws, [0.025, 0.975], axis=0)
         intervals = np.column_stack([np.minimum(intervals[:, 0], low), np.maximum(intervals[:, 1], high)])
@@ -166,17 +169,21 @@ def _spread(z: Array, count: int) -> float:
 
 
 def _covariance(z: Array, jacobian: Array, scale: float) -> Array:
-    """Covariance of the logarithms of the free parameters; see the module."""
-    count, size = jacobian.shape[1], z.size
-    singular: Array = np.asarray(np.linalg.svd(jacobian, compute_uv=False), dtype=np.float64)
-    if singular.size < count or singular.min() <= tiny(singular) or singular.max() == 0:
-        return np.diag(np.full(count, np.inf))
-    inverse: Array = np.asarray(np.linalg.inv(jacobian.T @ jacobian), dtype=np.float64)
+    """Covariance of the logarithms of the free parameters; see the module.
+
+    With fewer directions than parameters the points say nothing along the null space of J: a parameter that has a part
+    in it is open (infinity), the others have the covariance of the directions that are left.
+    """
+    _, singular, directions = np.linalg.svd(jacobian, full_matrices=True)
+    rank = int(np.sum(singular > tiny(singular)))
+    known, open_ = directions[:rank], np.linalg.norm(directions[rank:], axis=0) > _OPEN
     c = _TUNING * scale
     psi, slope = (z / c) / np.sqrt(1 + (z / c) ** 2), (1 + (z / c) ** 2) ** -1.5
-    correction = 1 + count / size * float(slope.var()) / float(slope.mean()) ** 2
-    variance = c**2 * float(psi @ psi) / max(size - count, 1) / float(slope.mean()) ** 2
-    out: Array = correction**2 * variance * inverse
+    correction = 1 + rank / z.size * float(slope.var()) / float(slope.mean()) ** 2
+    variance = c**2 * float(psi @ psi) / max(z.size - rank, 1) / float(slope.mean()) ** 2
+    out: Array = correction**2 * variance * (known.T / singular[:rank] ** 2) @ known
+    out[open_], out[:, open_] = 0.0, 0.0
+    out[open_, open_] = np.inf
     return out
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from asapmodel import catalog
 from asapmodel.calibration.fitting import Calibrated
+from asapmodel.calibration.laws import name_of
 from asapmodel.errors import InputError
 from asapmodel.models.parameters import Profile
 from asapmodel.tomlfile import format_toml, parse_toml, read_text
@@ -50,8 +51,10 @@ def profile_text(
     fitted_to = f"{', '.join(tables)} ({sum(len(g.data) for g in found.groups)} rows)"
     numbers = {name: base[name] for name in (*catalog.FIELDS[Profile], *catalog.CHOICES[Profile]) if name in base}
     spread = np.sqrt(np.diag(found.covariance))
+    ends = {name_of(x) for group in found.groups for x in group.fit.at_bound}
     for (name, value), error in zip(found.fields.items(), spread, strict=True):
-        numbers[name] = {"value": value, "unit": catalog.FIELDS[Profile][name].unit, **_origin(name, fitted_to)}
+        origin = _origin(name, fitted_to, name in ends)
+        numbers[name] = {"value": value, "unit": catalog.FIELDS[Profile][name].unit, **origin}
         if error > 0:
             numbers[name]["standard_error"] = float(error)
     names, matrix = _merged(found, base)
@@ -63,10 +66,11 @@ def profile_text(
     return f"{head}\n{format_toml(tail)}"
 
 
-def _origin(name: str, fitted_to: str) -> dict[str, str]:
+def _origin(name: str, fitted_to: str, at_end: bool) -> dict[str, str]:
     if name.endswith("_bytes_per_copy"):
         return {"kind": "stated", "source": f"bytes of a copy, stated with {fitted_to}"}
-    return {"kind": "fitted", "fitted_to": fitted_to, "source": "asapmodel calibrate, robust least squares"}
+    source = "asapmodel calibrate, robust least squares" + "; at the end of its range" * at_end
+    return {"kind": "fitted", "fitted_to": fitted_to, "source": source}
 
 
 def _besides(found: Calibrated) -> dict[str, Any]:

@@ -77,6 +77,29 @@ def test_a_parameter_without_effect_is_named_and_infinitely_uncertain() -> None:
     assert np.isinf(fit.covariance[0, 0])
 
 
+def test_a_floor_that_never_acts_leaves_the_others_as_sure_as_without_it() -> None:
+    y = line(TRUE) * np.exp(0.03 * np.random.default_rng(1).standard_normal(N.size))
+    floor = (*LINE, Parameter("floor", 1e-6, 1e-9, 1e-1))
+    for bootstrap in (False, True):
+        plain = robust_fit(line, y, LINE, bootstrap=bootstrap)
+        fit = robust_fit(lambda p: np.maximum(line(p), p[2]), y, floor, bootstrap=bootstrap)
+        assert np.isinf(fit.covariance[2, 2])
+        # One parameter more counts as used up when the scale is read off the residuals, so not quite the same.
+        np.testing.assert_allclose(fit.covariance[:2, :2], plain.covariance, rtol=0.5)
+        np.testing.assert_allclose(np.log(fit.intervals[:2]), np.log(plain.intervals), atol=0.03)
+        assert fit.intervals[2].tolist() == pytest.approx([1e-9, 1e-1])
+
+
+def test_of_a_product_the_factors_are_open_and_what_stands_apart_is_not() -> None:
+    y = line(TRUE) * np.exp(0.03 * np.random.default_rng(2).standard_normal(N.size))
+    plain = robust_fit(line, y, LINE, bootstrap=False)
+    pair = (*LINE, Parameter("share", 0.5, 0.01, 1.0))
+    fit = robust_fit(lambda p: p[0] + p[1] / p[2] * N, y, pair, bootstrap=False)
+    assert np.isinf(np.diag(fit.covariance)).tolist() == [False, True, True]
+    assert fit.covariance[0, 0] == pytest.approx(plain.covariance[0, 0], rel=0.5)
+    assert np.all(fit.covariance[0, 1:] == 0)
+
+
 def test_bounds_hold_and_are_reported() -> None:
     fit = robust_fit(line, line(TRUE), (LINE[0], Parameter("slope", 2e-8, 1e-9, 1e-7)), bootstrap=False)
     assert fit.at_bound == ("slope",)
