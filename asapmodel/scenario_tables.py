@@ -27,6 +27,7 @@ from asapmodel.tables import (
     Seconds,
     Table,
     TableError,
+    nearest,
     optional_table,
 )
 from asapmodel.uncertainties.table import UncertaintyTable
@@ -134,8 +135,43 @@ class SloTable(Table):
         return None if self.statistic == "mean" else round(float(self.statistic[1:]) / 100, 12)
 
 
+def _flattened(value: Any) -> Any:
+    """Read ``{ moe = { floor = x } }`` as ``{ "moe.floor" = x }``: TOML takes a dotted key for a table."""
+    if not isinstance(value, Mapping):
+        return value
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        flat |= {f"{key}.{name}": one for name, one in item.items()} if isinstance(item, Mapping) else {key: item}
+    return flat
+
+
 class CostOverrides(Overrides):
-    """`[costs]`: coefficients that replace those of the cost models, one by one."""
+    """`[costs]`: coefficients that replace those of the cost models, one by one.
+
+    `fitted_to` says of coefficients (``"attention.per_token"``, or a law as a whole) what they were calibrated on.
+    """
+
+    fitted_to: Annotated[dict[str, str], BeforeValidator(_flattened)] | None = None
+
+    @model_validator(mode="after")
+    def _fitted_is_given(self) -> "CostOverrides":
+        known = {name for key in self._flat() for name in (key, key.partition(".")[0])}
+        for name in self.fitted_to or {}:
+            if name not in known:
+                remedy = f"the nearest is '{nearest(name, known)}'" if known else "give the coefficients"
+                raise TableError(f"fitted_to.{name}", "is no coefficient of this table", remedy)
+        return self
+
+    def given(self) -> dict[str, Any]:
+        """Return the coefficients and laws that were given, in the order of the fields."""
+        return {key: value for key, value in super().given().items() if key != "fitted_to"}
+
+    def _flat(self) -> dict[str, Any]:
+        flat: dict[str, Any] = {}
+        for key, value in self.given().items():
+            nested = value.given() if isinstance(value, Overrides) else {"": value}
+            flat |= {f"{key}.{name}".rstrip("."): item for name, item in nested.items()}
+        return flat
 
     def apply(self, costs: LayerCosts) -> LayerCosts:
         """Return `costs` with what was given here in place."""
@@ -146,16 +182,15 @@ class CostOverrides(Overrides):
         return replace(costs, **changes)
 
     def assumptions(self, source: str) -> tuple[Assumption, ...]:
-        """Return one record of kind ``"override"`` per coefficient given."""
-        flat: dict[str, Any] = {}
-        for key, value in self.given().items():
-            nested = value.given() if isinstance(value, Overrides) else {"": value}
-            flat |= {f"costs.{key}.{name}".rstrip("."): item for name, item in nested.items()}
+        """Return one record of kind ``"override"``, or ``"fitted"``, per coefficient given."""
         units = {"per_token": "s/token", "per_token2": "s/token^2", "layers": "", "dense_layers": ""}
-        return tuple(
-            Assumption(key, f"{value:.12g}", units.get(key.rpartition(".")[2], "s"), "override", source)
-            for key, value in flat.items()
-        )
+        rows, fitted = [], self.fitted_to or {}
+        for key, value in self._flat().items():
+            data = fitted.get(key, fitted.get(key.partition(".")[0]))
+            kind, origin = ("override", source) if data is None else ("fitted", f"{source} (fitted to {data})")
+            unit = units.get(key.rpartition(".")[2], "s")
+            rows.append(Assumption(f"costs.{key}", f"{value:.12g}", unit, kind, origin))
+        return tuple(rows)
 
 
 def _types(record: Any) -> dict[str, Any]:

@@ -190,7 +190,7 @@ def test_records_given_whole_need_no_catalogue() -> None:
     grouped = ("kv_heads", "head_dim", "window", "windowed_layers")
     latent = [f for f in catalog.FIELDS[type(MODEL)] if f not in grouped]
     model = "\n".join(f"{f} = {8 if 'experts' in f else 9}" for f in latent)
-    device = "\n".join(f"{f} = 1e12" for f in catalog.FIELDS[type(DEVICE)])
+    device = "\n".join(f"{f} = {132 if f == 'multiprocessors' else 1e12}" for f in catalog.FIELDS[type(DEVICE)])
     profile = "\n".join(f"{f} = 1" for f in catalog.FIELDS[type(PROFILE)])
     text = f"{ASAP}[model]\n{model}\n[cluster]\ndevices = 32\n{device}\n[cluster.profile]\n{profile}\n"
     scenario = Scenario.parse(text)
@@ -226,6 +226,23 @@ def test_costs_override_single_coefficients() -> None:
     assert named["costs.attention.fixed"] == ("0.001", "s", "override", "s.toml")
     assert named["costs.dense.per_token"] == ("1e-08", "s/token", "override", "s.toml")
     assert named["costs.dense_layers"] == ("3", "", "override", "s.toml")
+
+
+def test_costs_say_what_they_were_fitted_to() -> None:
+    text = (
+        f'{ASAP}[costs]\nattention = {{ fixed = "1 ms", per_token2 = 1e-11 }}\nmoe = {{ floor = 0, per_token = 1e-7 }}\n'
+        'step_overhead = "7 ms"\nfitted_to = { "attention.per_token2" = "lone prompts", moe = "a table" }'
+    )
+    scenario = Scenario.parse(text)
+    kinds = {one.name: (one.kind, one.source) for one in scenario.costs_override.assumptions("s.toml")}
+    assert kinds == {
+        "costs.attention.fixed": ("override", "s.toml"),
+        "costs.attention.per_token2": ("fitted", "s.toml (fitted to lone prompts)"),
+        "costs.moe.floor": ("fitted", "s.toml (fitted to a table)"),
+        "costs.moe.per_token": ("fitted", "s.toml (fitted to a table)"),
+        "costs.step_overhead": ("override", "s.toml"),
+    }
+    assert Scenario.parse(scenario.to_toml()) == scenario
 
 
 @pytest.mark.parametrize("name", catalog.names("scenarios"))

@@ -202,6 +202,14 @@ from tests.scenario_texts import ASAP, SYNC, TIMES, TRACE_CSV, refused
         ),
         (ASAP + "[costs]\nlayers = 0", "costs.layers: is 0; give a whole number of at least 1"),
         (ASAP + "[costs]\ndense_layers = 62", "costs.dense_layers: is 62; give at most layers, 61"),
+        (
+            f'{ASAP}[costs]\nmoe = {{ floor = 0 }}\nfitted_to = {{ "moe.flor" = "a table" }}',
+            "costs.fitted_to.moe.flor: is no coefficient of this table; the nearest is 'moe.floor'",
+        ),
+        (
+            f'{ASAP}[costs]\nfitted_to = {{ moe = "a table" }}',
+            "costs.fitted_to.moe: is no coefficient of this table; give the coefficients",
+        ),
     ],
 )
 def test_bad_input_is_one_line_with_file_key_and_remedy(text: str, message: str) -> None:

@@ -73,8 +73,8 @@ _SURE = (
 
 
 def _caveat(group: Group) -> str:
-    note = "Predicted by the model, not measured. Gains are over the first system. The stability limit is the rate at "
-    note += "which a system with a backlog serves; "
+    note = "Computed by the model, not measured; which constants were fitted, and to what, stands below the scenarios. "
+    note += "Gains are over the first system. The stability limit is the rate at which a system with a backlog serves; "
     if group.law == "stationary":
         return note + "TTFT is that of a service that has run forever, and grows without end towards that limit."
     note += "a run of finite length can meet the objective slightly above it."

@@ -130,7 +130,7 @@ def calibrate_system(
         found = fit_system(replays, costs, keys)
     except ValueError as error:
         raise InputError(", ".join(x.log.name for x in replays), "", *str(error).split("; ", 1)) from None
-    calibrated = _with_costs(base, found)
+    calibrated = _with_costs(base, found, replays)
     text = _header(found, replays, base) + calibrated.to_toml()
     if out is not None:
         write_text_atomically(out, text, force)
@@ -155,17 +155,18 @@ def _plain(text: str) -> int | float | bool | str:
     return text
 
 
-def _with_costs(base: Scenario, found: SystemFit) -> Scenario:
+def _with_costs(base: Scenario, found: SystemFit, replays: Sequence[Replay]) -> Scenario:
     """The scenario with all coefficients spelt out, and the covariance of those that were fitted."""
     keys = [f"costs.{key}" for key in found.keys]
     covariance = {"keys": keys, "matrix": [[float(x) for x in row] for row in found.covariance]}
-    return base.replace(costs=_table(found.costs), **{"uncertainty.covariance": covariance})
+    return base.replace(costs=_table(found.costs, found.keys, replays), **{"uncertainty.covariance": covariance})
 
 
-def _table(costs: LayerCosts) -> dict[str, Any]:
+def _table(costs: LayerCosts, keys: Sequence[str], replays: Sequence[Replay]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return asdict(costs)
+    logs = ", ".join(one.log.name for one in replays)
+    return asdict(costs) | {"fitted_to": dict.fromkeys(keys, logs)}
 
 
 def _header(found: SystemFit, replays: Sequence[Replay], base: Scenario) -> str:
