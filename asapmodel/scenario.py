@@ -50,7 +50,7 @@ from asapmodel.scenario_tables import (
     UseTable,
 )
 from asapmodel.scenario_workload import WorkloadTable
-from asapmodel.tables import Overrides, nearest, validate
+from asapmodel.tables import Overrides, unknown_file, validate
 from asapmodel.tomlfile import format_toml, parse_toml, read_text
 
 __all__ = ["Scenario"]
@@ -103,8 +103,7 @@ class Scenario:
         elif os.path.exists(path) or not shipped:
             where = given
         else:
-            remedy = f"give a file or a shipped scenario; the nearest is '{nearest(path.stem, shipped)}'"
-            raise InputError(given, "", "no such file or shipped scenario", remedy)
+            raise InputError(given, "", *unknown_file(path.stem, "scenario", shipped))
         return cls.parse(read_text(path, where), where=where, base=path.parent)
 
     @classmethod

@@ -4,7 +4,7 @@
 made of. `validate` turns the first of pydantic's complaints into an `InputError`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Annotated, Any, Optional, TypeVar
@@ -36,6 +36,7 @@ __all__ = [
     "TableError",
     "nearest",
     "optional_table",
+    "unknown_file",
     "unknown_key",
     "validate",
 ]
@@ -70,6 +71,7 @@ class TableError(ValueError):
 
 
 _NEARLY = 0.9  # likeness above which a word is another, misspelt
+_LIKELY = 0.6  # below which it is none of them
 
 
 def nearest(word: str, valid: Iterable[str]) -> str:
@@ -93,6 +95,14 @@ def nearest(word: str, valid: Iterable[str]) -> str:
         return len(low) > 3 and low in entry.casefold()
 
     return max(valid, key=lambda entry: (likeness(entry) > _NEARLY, holds(entry), likeness(entry)))
+
+
+def unknown_file(word: str, kind: str, shipped: Sequence[str]) -> tuple[str, str]:
+    """Return problem and remedy of what is neither a file nor a shipped entry (``"scenario"``, ``"demand"``)."""
+    likely = nearest(word, shipped)
+    like = SequenceMatcher(None, word.casefold(), likely.casefold()).ratio() > _LIKELY or word.casefold() in likely
+    remedy = f"the nearest is '{likely}'" if like else f"`asapmodel list {kind}s` names those"
+    return f"no such file or shipped {kind}", f"give a file or a shipped {kind}; {remedy}"
 
 
 def unknown_key(key: str, valid: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> TableError:

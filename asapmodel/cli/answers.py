@@ -35,7 +35,8 @@ def evaluation_answer(scenario: Scenario, result: Result) -> list[RenderableType
     batches = f"{number(result.batch_tokens_mean)} tokens on average."
     return [
         f"[bold]{escape(result.scenario)}[/]: {layout(scenario)}, engine {result.engine}",
-        f"{result.rate_rps:g} requests/s, {_extent(result)}; serves at most {number(result.saturation_rps)} requests/s",
+        f"{result.rate_rps:.4g} requests/s, {_extent(result)}; "
+        f"serves at most {number(result.saturation_rps)} requests/s",
         *([f"[bold]{escape(warning)}[/]"] if warning else []),
         _ttft_table(result),
         f"Objective {verdict}; {within}.",

@@ -211,10 +211,9 @@ def _advice(scenario: "Scenario", answer: "Explanation") -> list[str]:
     if has("best_D", "best_E"):
         found.append(f"Balanced split of these devices: D {given['best_D']:.0f}, E {given['best_E']:.0f}.")
     if has("break_even_cv", "batch_cv"):
-        found.append(
-            f"Asynchrony pays from a coefficient of variation of {n('break_even_cv')} of a batch's attention on; "
-            f"here it is {n('batch_cv')}."
-        )
+        value = float(given["break_even_cv"])
+        start = f"from a coefficient of variation of {n('break_even_cv')} on" if value > 0 else "at any variability"
+        found.append(f"Asynchrony pays {start}; that of a batch's attention is {n('batch_cv')} here.")
     elif has("batch_cv", "barrier_excess"):
         found.append(
             f"A batch's attention varies by {n('batch_cv')} (coefficient of variation); the slowest group takes "

@@ -23,6 +23,7 @@ from asapmodel.tables import nearest
 __all__ = ["KINDS", "catalogue_tables", "costing_tables", "memory_table", "scenario_tables"]
 
 KINDS = ("models", "devices", "clusters", "profiles", "scenarios", "demands", "traces")
+_DIGITS = 6  # of a fitted number
 _EXAMPLE = 8192  # tokens of the prompt whose times are shown
 
 
@@ -53,7 +54,11 @@ def _title(kind: str, name: str) -> str:
     if kind == "traces":  # a row of the table that describes them
         rows = (path.parent / "README.md").read_text(encoding="utf-8")
         found = re.search(rf"^\| `{re.escape(path.name)}` \|([^|]*)\|[^|]*\|([^|]*)\|([^|]*)\|", rows, re.MULTILINE)
-        return f"{found[1].strip()} requests at {found[2].strip()}/s, {found[3].strip()} tokens each" if found else ""
+        return (
+            f"{found[1].strip()} requests at {found[2].strip()}/s, {found[3].strip()} tokens on average"
+            if found
+            else ""
+        )
     text = path.read_text(encoding="utf-8")
     if kind in ("scenarios", "demands"):  # which say it in a comment
         return text.partition("\n")[0].lstrip("# ").rstrip(".") if text.startswith("#") else ""
@@ -133,11 +138,19 @@ def _costs_table(costs: LayerCosts) -> Table:
     return out
 
 
+def _short(value: str) -> str:
+    """A fitted number to six digits; what people wrote stays as it is."""
+    try:
+        return value if len(value) <= _DIGITS + 2 else f"{float(value):.{_DIGITS}g}"
+    except ValueError:  # a word
+        return value
+
+
 def _assumptions_table(assumptions: Iterable[Assumption]) -> Table:
     """Numbers by where they come from: a source says itself once."""
     sources: dict[tuple[str, str], list[str]] = {}
     for one in assumptions:
-        equation = f"  {one.name} = {one.value} {one.unit}".rstrip()
+        equation = f"  {one.name} = {_short(one.value)} {one.unit}".rstrip()
         sources.setdefault((one.kind, one.source), []).append(equation)
     out = table("Kind", title="Assumptions")
     out.add_column("source, and what it says", overflow="fold")

@@ -22,7 +22,7 @@ from asapmodel.scenario import Scenario
 from asapmodel.scenario_keys import make_paths_absolute
 from asapmodel.scenario_tables import SloTable
 from asapmodel.scenario_workload import WorkloadTable
-from asapmodel.tables import Table, nearest, unknown_key, validate
+from asapmodel.tables import Table, unknown_file, unknown_key, validate
 from asapmodel.tomlfile import parse_toml, read_text
 
 __all__ = ["Demand", "InstanceType", "PromptClass"]
@@ -100,8 +100,7 @@ class Demand:
         elif os.path.exists(path) or not shipped:
             where = given
         else:
-            remedy = f"give a file or a shipped demand; the nearest is '{nearest(path.stem, shipped)}'"
-            raise InputError(given, "", "no such file or shipped demand", remedy)
+            raise InputError(given, "", *unknown_file(path.stem, "demand", shipped))
         return cls.parse(read_text(path, where), where, path.parent)
 
     @classmethod

@@ -183,7 +183,8 @@ def _point(scenario: Scenario, ready: Prepared, curve: Curve, rate: float | None
         wanted = _BELOW * throughput
     if wanted >= LAST_LOAD * limit:
         raise NoAnswer(
-            f"{scenario.source}: {wanted:g} requests/s is not below the stability limit of {limit:.4g}: give --rate"
+            f"{scenario.source}: {wanted:g} requests/s is not below the stability limit of {limit:.4g}: "
+            "give a lower --rate"
         )
     return Point(objective, throughput, wanted)
 
