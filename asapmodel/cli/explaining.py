@@ -86,6 +86,7 @@ def explanation_answer(scenario: "Scenario", answer: "Explanation") -> list[Rend
         + ".",
         _improvements_table(answer),
         _elasticities_table(answer),
+        _sums(answer),
         *([_options_table(answer)] if answer.options else []),
         *(f"Not possible: {one.words}: {escape(one.problem)}." for one in impossible),
         *_advice(scenario, answer),
@@ -168,6 +169,14 @@ def _elasticities_table(answer: "Explanation") -> Table:
     out.add_row("slo.ttft", number(answer.slo_ttft_s), f"{answer.objective_elasticity:+.2f}", "")
     out.add_row("workload.rate", number(answer.result.rate_rps), "", f"{answer.rate_elasticity:+.2f}")
     return out
+
+
+def _sums(answer: "Explanation") -> str:
+    throughput, ttft = answer.sums
+    return (
+        f"How sure they are: all times and slo.ttft must add up to -1 (here {throughput:.2f}), and of TTFT all times "
+        f"less the rate to 1 (here {ttft:.2f})."
+    )
 
 
 def _options_table(answer: "Explanation") -> Table:

@@ -1,5 +1,6 @@
 """`explain`: what limits a system, what would help most, and what the answers depend on."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "explain"]
 
+_WINDOW = "policy.batch_window"  # the one time of a policy
 _BELOW = 0.8  # of the SLO throughput: where TTFT is looked at if nobody says
 
 
@@ -87,11 +89,22 @@ class Explanation:
     advice: dict[str, float | str]
     assumptions: tuple[Assumption, ...] = ()
 
+    @property
+    def sums(self) -> tuple[float, float]:
+        """What elasticities of SLO throughput and TTFT with respect to all times add up to; exactly -1 and 1.
+
+        With that of the objective, and less that of the rate: the error of the digits that stand beside them.
+        """
+        times = [one for one in self.elasticities if one.name.startswith("costs.") or one.name == _WINDOW]
+        throughput, ttft = (math.fsum(getattr(one, name) for one in times) for name in ("throughput", "ttft"))
+        return throughput + self.objective_elasticity, ttft - self.rate_elasticity
+
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         from dataclasses import asdict, replace
 
         out = asdict(replace(self, result=None))  # type: ignore[arg-type]
+        out["sums"] = dict(zip(("throughput", "ttft"), self.sums, strict=True))
         result = self.result.to_dict()
         del result["assumptions"]
         return out | {"result": result}

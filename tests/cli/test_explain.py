@@ -31,6 +31,14 @@ def test_json_as_a_process() -> None:
         am.capacity(am.Scenario.load("paper-asap")).slo_throughput_rps, rel=2e-3
     )
     assert found["result"]["rate_rps"] == pytest.approx(0.8 * found["slo_throughput_rps"])
+    times = [
+        one for one in found["elasticities"] if one["name"].startswith("costs.") or one["name"].endswith("_window")
+    ]
+    assert found["sums"]["throughput"] == pytest.approx(
+        sum(one["throughput"] for one in times) + found["objective_elasticity"]
+    )
+    assert found["sums"]["ttft"] == pytest.approx(sum(one["ttft"] for one in times) - found["rate_elasticity"])
+    assert found["sums"] == {"throughput": pytest.approx(-1, abs=0.05), "ttft": pytest.approx(1, abs=0.15)}
     assert {one["name"] for one in found["elasticities"]} >= {"costs.attention.per_token2", "policy.exclusive_tokens"}
 
 
@@ -44,6 +52,7 @@ def test_table(capsys: Captured, name: str) -> None:
         "Improvement by a tenth",
         "What the answers depend on",
         "slo.ttft",
+        "must add up to -1 (here -",
     ):
         assert words in answer.out
     assert answer.out.split("each 10 %: ")[1].split("Improvement")[0].count("+") == 3
