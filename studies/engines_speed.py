@@ -19,7 +19,7 @@ from asapmodel.verbs.evaluate import prepare
 from asapmodel.verbs.grid import grid
 from asapmodel.verbs.prepared import Prepared
 
-__all__ = ["Speed", "measure_speed", "speed_table"]
+__all__ = ["Speed", "judged", "measure_speed", "speed_table"]
 
 _SHIPPED = {"sync": "paper-chunked", "asap": "paper-asap"}
 _NAMES = {"sync": "synchronous", "asap": "asynchronous"}
@@ -124,6 +124,14 @@ def _grid_points(effort: EffortName, count: int) -> Callable[[Speed], str]:
     return lambda speed: f"{speed.grid_points_per_s[effort, count]:.0f}"
 
 
+def judged(shown: str, target: str, more: bool = False) -> str:
+    """A number that is to be at most its target, or at least (`more`), and whether it misses it."""
+    if not target:
+        return shown
+    value, wanted = float(shown), float(target)
+    return f"{shown}, missed" if (value < wanted if more else value > wanted) else shown
+
+
 def speed_table(speeds: Sequence[Speed]) -> str:
     """Markdown table of the speeds against their targets."""
     names: dict[str, tuple[str, Callable[[Speed], str]]] = {
@@ -143,5 +151,8 @@ def speed_table(speeds: Sequence[Speed]) -> str:
         "graph engine, a run of 300 s, ms": ("", lambda s: plain(1e3 * s.graph_s)),
         "graph engine / operating point": ("", lambda s: f"{s.graph_s / s.point_s:.0f}"),
     }
-    rows = [[name, target, *(show(speed) for speed in speeds)] for name, (target, show) in names.items()]
+    rows = [
+        [name, target, *(judged(show(speed), target, name.endswith("/s")) for speed in speeds)]
+        for name, (target, show) in names.items()
+    ]
     return markdown_table(["", "target", *(_NAMES[speed.system] for speed in speeds)], rows, (1, 2, 3))

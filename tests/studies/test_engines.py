@@ -13,7 +13,7 @@ from asapmodel.engines.queueing import analyse
 from asapmodel.studies.engines import TARGETS, page, target_rows
 from asapmodel.studies.engines_errors import Error, case_errors, group, load, slo_rate, spread
 from asapmodel.studies.engines_figures import draw_figures, errors_figure, parity_figure
-from asapmodel.studies.engines_speed import Speed
+from asapmodel.studies.engines_speed import Speed, judged
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +95,17 @@ def test_targets_on_development_cases(system: str) -> None:
         assert count > 80
         assert median <= wanted[0], name
         assert p95 <= wanted[1], name
+
+
+@pytest.mark.parametrize(
+    ("shown", "target", "more", "cell"),
+    [
+        ("12", "10", False, "12, missed"),
+        ("10", "10", False, "10"),
+        ("480", "5000", True, "480, missed"),
+        ("5355", "5000", True, "5355"),
+        ("0.36", "", False, "0.36"),
+    ],
+)
+def test_a_number_says_whether_it_misses_its_target(shown: str, target: str, more: bool, cell: str) -> None:
+    assert judged(shown, target, more) == cell
