@@ -215,13 +215,15 @@ def check_degrees(scenario: Scenario) -> None:
 def memory_budget(scenario: Scenario) -> memory.MemoryBudget:
     """Bytes per device and role for the scenario's layout and largest batch."""
     layout, policy = scenario.layout, scenario.policy
-    largest = max(policy.max_batch_tokens, scenario.workload.max_prompt_tokens)
+    largest = computed = max(policy.max_batch_tokens, scenario.workload.max_prompt_tokens)
     if policy.chunk_tokens:
-        largest = policy.chunk_tokens + scenario.workload.max_prompt_tokens
+        computed = policy.chunk_tokens
+        largest = computed + scenario.workload.max_prompt_tokens
     # The halves of a step hold together what it holds in one piece.
     slots = policy.slots if layout.kind == "asap" and policy.micro == "pair" else 1
     split = Split(layout.D, layout.T, layout.E)
-    return _memory(_architecture(scenario), scenario.device.value, split, layout.kind, largest, slots)
+    sizes = (layout.kind, largest, slots, computed, scenario.profile.value.expert_load_cv)
+    return _memory(_architecture(scenario), scenario.device.value, split, *sizes)
 
 
 _memory = lru_cache(maxsize=_KEPT)(memory.fits)

@@ -1,8 +1,9 @@
-"""Memory of a device: shared buffers (Table 2), weights, key-value cache, and whether it all fits.
+"""Memory of a device: shared buffers (Table 2), weights, key-value cache, activations, and whether it all fits.
 
 Statically allocated for the largest batch (S tokens), as sec. 3.2 has it. Linear weights have the bytes of the
-device's precision (1 in 8 bit), embeddings and head activation width. Not counted: activations and workspace, the gate
-(H E_total per layer, 0.2 GB in all), norms, communication libraries; keep a few GB of headroom for them.
+device's precision (1 in 8 bit), embeddings and head activation width. Activations: `asapmodel.models.activations`. Not
+counted: the gate (H E_total per layer, 0.2 GB in all), norms, fragmentation, communication libraries; keep headroom for
+them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from asapmodel.models import grouped_query
+from asapmodel.models.activations import expressions, largest
+from asapmodel.models.elementwise import Kind, kind_of
 from asapmodel.models.flops import flops
 from asapmodel.models.formulas import values
+from asapmodel.models.imbalance import expected_maximum
 from asapmodel.models.parameters import Architecture, Device, Split
 from asapmodel.models.symbols import symbols
 
@@ -186,8 +190,9 @@ def budget(kind: str, grouped: bool = False) -> Mapping[str, Mapping[str, sympy.
     Returns
     -------
     mapping of str to mapping of str to sympy.Expr
-        Weights, cache and buffers. A sync device holds both kinds of weights and, instead of shared buffers,
-        send and receive space of its all-to-alls, ``2 H K S Dsize / T`` (*choice*: the paper does not say).
+        Weights, cache and buffers; activations are a maximum, see `fits`. A sync device holds both kinds of weights
+        and, instead of shared buffers, send and receive space of its all-to-alls, ``2 H K S Dsize / T`` (*choice*: the
+        paper does not say).
 
     Raises
     ------
@@ -212,8 +217,17 @@ def budget(kind: str, grouped: bool = False) -> Mapping[str, Mapping[str, sympy.
     raise ValueError(_unknown(kind))
 
 
-def fits(architecture: Architecture, device: Device, split: Split, kind: str, S: int, slots: int) -> MemoryBudget:
-    """Memory of every device role against what a device has, `budget` in numbers.
+def fits(
+    architecture: Architecture,
+    device: Device,
+    split: Split,
+    kind: str,
+    S: int,
+    slots: int,
+    tokens: int = 0,
+    spread: float = 0.0,
+) -> MemoryBudget:
+    """Memory of every device role against what a device has: `budget` in numbers, and activations.
 
     Parameters
     ----------
@@ -222,9 +236,13 @@ def fits(architecture: Architecture, device: Device, split: Split, kind: str, S:
     kind : str
         ``"asap"`` or ``"sync"``.
     S : int
-        Most tokens of a batch.
+        Most tokens of a batch, with the earlier parts of its prompts.
     slots : int
         Batches whose cache a group holds at once (2 with dual batches).
+    tokens : int
+        Most tokens that a step computes; 0: S, no prompt is cut into chunks.
+    spread : float
+        Coefficient of variation of the load of single experts, for their activations; 0: even.
 
     Returns
     -------
@@ -243,23 +261,31 @@ def fits(architecture: Architecture, device: Device, split: Split, kind: str, S:
     >>> architecture, device, _, split = paper_deployment()
     >>> memory = fits(architecture, device, split, "asap", S=32768, slots=2)
     >>> memory.fits, {role: f"{used / 1e9:.1f} GB" for role, used in memory.used.items()}
-    (True, {'attention': '11.0 GB', 'moe': '58.5 GB'})
+    (True, {'attention': '14.5 GB', 'moe': '60.6 GB'})
     """
     if kind not in _ROLES:
         raise ValueError(_unknown(kind))
-    given = (architecture, device, split)
-    items = {
-        role: values(partial(_items, kind, role, architecture.grouped), *given, S=S, N_s=slots) for role in _ROLES[kind]
-    }
-    bytes_of = {role: {name: float(number) for name, number in held.items()} for role, held in items.items()}
-    return MemoryBudget(bytes_of, device.memory_bytes)
+    law = partial(_sizes, kind, kind_of(architecture))
+    sizes = {"n": tokens or S, "S": S, "N_s": slots, "v": spread, "mu_E": expected_maximum(split.E)}
+    found = {name: float(number) for name, number in values(law, architecture, device, split, **sizes).items()}
+    items: dict[str, dict[str, float]] = {role: {} for role in _ROLES[kind]}
+    for name in [one for one in found if _OF in one]:
+        role, item = name.split(_OF)
+        items[role][item] = found.pop(name)
+    for role, alive in largest(kind, found).items():
+        items[role]["activations"] = alive
+    return MemoryBudget(items, device.memory_bytes)
 
 
 _ROLES = {"asap": ("attention", "moe"), "sync": ("device",)}
+_OF = " / "  # between role and item
 
 
-def _items(kind: str, role: str, grouped: bool) -> Mapping[str, sympy.Expr]:
-    return budget(kind, grouped)[role]
+def _sizes(kind: str, attention: Kind) -> dict[str, sympy.Expr]:
+    """What `fits` adds up: items by role, and activations; one law, since most time goes into checking values."""
+    held = budget(kind, attention == "grouped")
+    items = {f"{role}{_OF}{item}": x for role, found in held.items() for item, x in found.items()}
+    return {**items, **expressions(kind, attention)}
 
 
 def _unknown(kind: str) -> str:

@@ -52,6 +52,7 @@ class Entry:
 _CONFIG = "not in the paper: config.json of DeepSeek-V3.2"
 _CHIP = "not in the paper: docs/background/hardware.md 1.1"
 _ASSUMED = "not in the paper: assumed"
+_VLLM = "not in the paper: default of vLLM, docs/background/cost-models.md, Activations"
 _FIT = "not in the paper: kernel laws that are fitted to measurements"
 
 _architecture = partial(Entry, owner="Architecture")
@@ -124,6 +125,8 @@ _TABLE = (
     _constant("b_i", "bytes of an id, a count, eight flags", "byte", 1, place="Table 2: 64 KB"),
     _constant("b_p", "bytes that an INT8 copy is a multiple of", "byte", 512, place="docs/background/hardware.md 1.3"),
     _constant("b_q", "bytes of a scale", "byte", 4, place="docs/background/hardware.md 1.3"),
+    _constant("b_f", "bytes of a score, and of a selected key's index", "byte", 4, place=_VLLM),
+    _constant("M_s", "memory for the indexer's scores", "byte", 512 * 2**20, place=_VLLM),
     _constant("c_key", "top-k: vector operations per key seen", "1", 4.36, place="docs/background/hardware.md 1.2"),
     _constant("c_top", "top-k: vector operations per key kept", "1", 3.32, place="docs/background/hardware.md 1.2"),
     _variable("s", "length of a prompt", "1", 32768, place="sec. 2.2.1"),

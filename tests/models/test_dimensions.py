@@ -3,12 +3,14 @@
 import dataclasses
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 import sympy
 from sympy.physics.units import byte, convert_to, second
 
 from asapmodel.models import (
+    activations,
     attention,
     collectives,
     elementwise,
@@ -63,6 +65,12 @@ SIZES = {
         for grouped in (False, True)
         for role, items in memory.budget(kind, grouped).items()
         for name, x in items.items()
+    },
+    **{
+        f"{kind} alive, {attention} {name}": x
+        for kind in ("asap", "sync")
+        for attention in get_args(elementwise.Kind)
+        for name, x in activations.expressions(kind, attention).items()
     },
 }
 COUNTS = {

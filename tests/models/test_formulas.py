@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from asapmodel.models import attention, formulas, link, memory, moe
+from asapmodel.models import activations, attention, formulas, link, memory, moe
+from asapmodel.models.elementwise import Kind
 from asapmodel.models.evaluation import evaluate, paper_deployment
 from asapmodel.models.symbols import symbols
 
@@ -46,9 +47,11 @@ def test_kept_code_gives_the_same_again(kept_in: Path, monkeypatch: pytest.Monke
 
 def test_arguments_make_another_law(kept_in: Path) -> None:
     given = paper_deployment()
-    for kind, role in (("asap", "attention"), ("asap", "moe"), ("sync", "device")):
-        found = formulas.values(partial(memory._items, kind, role, False), *given, S=8192, N_s=1)
-        assert list(found) == list(memory.budget(kind)[role])
+    laws: tuple[tuple[str, Kind], ...] = (("asap", "sparse"), ("asap", "latent"), ("sync", "sparse"))
+    for kind, keys in laws:
+        law = partial(activations.expressions, kind, keys)
+        found = formulas.values(law, *given, n=8192, S=8192, N_s=1, mu_E=1.8)
+        assert list(found) == list(activations.expressions(kind, keys))
     assert len(json.loads(kept_in.read_text())) == 3
 
 
@@ -102,7 +105,7 @@ def test_memory_by_role_is_the_budget() -> None:
     architecture, device, _, split = paper_deployment()
     found = memory.fits(architecture, device, split, "sync", 8192, 1)
     whole = memory.budget("sync")
-    assert found.items == {
+    assert {role: {x: held[x] for x in held if x != "activations"} for role, held in found.items.items()} == {
         role: {name: float(evaluate(x, architecture, device, split, S=8192, N_s=1)) for name, x in held.items()}
         for role, held in whole.items()
     }
