@@ -58,7 +58,8 @@ class Architecture:
 class Device:
     """One accelerator (die): peaks in flop/s, memory in bytes and bytes/s, link one way in bytes/s.
 
-    A peak of 0 says that the device has no units for that format. `precision` is the one of `PRECISIONS` in which
+    A peak of 0 says that the device has no units for that format. `multiprocessors` are the units that each work on one
+    tile of a product, `asapmodel.models.tiles`; 0: not known. `precision` is the one of `PRECISIONS` in which
     products with weights are computed; ``""``: FP8 if the device has it, else INT8, else BF16.
     """
 
@@ -69,6 +70,7 @@ class Device:
     link_bandwidth: float
     int8_flops: float = 0.0
     fp8_flops: float = 0.0
+    multiprocessors: int = 0
     precision: str = ""
 
     @property

@@ -13,6 +13,7 @@ from asapmodel.studies.evidence_judging import Judged
 from asapmodel.studies.evidence_kernels import judgements
 from asapmodel.studies.evidence_modules import cross_modules, cross_tables, kernel_shares, own_letters
 from asapmodel.studies.evidence_nodes import ascend, hopper, published_s
+from asapmodel.studies.evidence_products import modules_by_products
 from asapmodel.studies.evidence_summary import Point, Row, row_of
 from asapmodel.studies.pages import markdown_table, save_figure
 from asapmodel.studies.paired_runs import fill, output_folder
@@ -125,8 +126,11 @@ def _module_fields() -> dict[str, str]:
     found = {f"own_{name}": f"{own[k][letter]:.0%}" for name, (k, letter) in letters.items()}
     found |= {f"their_{name}": f"{theirs[k][letter]:.0%}" for name, (k, letter) in letters.items()}
     found["own_launch"] = f"{1e3 * own[1]['tau_k']:.1f}"
-    for content in ("law", "timed", "elementwise"):
-        pairs = zip(("mla", "moe"), ("s", "E"), cross_tables(), cross_modules(content).values(), strict=True)
+    steps, predicted_steps = modules_by_products()["MoE module"]
+    found["moe_rest"] = f"{1e3 * np.median((steps - predicted_steps)[steps < 3e-3]):.1f}"
+    contents = {name: cross_modules(name) for name in ("law", "timed", "elementwise")}
+    for content, modules in (contents | {"products": modules_by_products()}).items():
+        pairs = zip(("mla", "moe"), ("s", "E"), cross_tables(), modules.values(), strict=True)
         for name, letter, data, (seconds, predicted) in pairs:
             share, axis = predicted / seconds, data.values[letter]
             found[f"{name}_{content}"] = f"{np.median(share):.0%}"

@@ -1,84 +1,57 @@
 """Which rows of which public table a kernel law is fitted to, and which it has to predict: products, cores, modules."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asapmodel.calibration.measurements import Measurements
+from asapmodel.studies.evidence_drawn import DECODE, PREFILL, with_drawn_rows, with_equal_rows, with_padded_rows
 from asapmodel.studies.evidence_judging import Judged, column_of, judge, measured
 
-__all__ = ["attention_module", "consistent", "cores", "dense_gemm", "grouped_gemm", "moe_module"]
+__all__ = ["attention_module", "cores", "dense_gemm", "grouped_gemm", "moe_module"]
 
-Rows = NDArray[np.bool_]
-
-_FILLS = 132  # tiles of 128 x 128 that occupy every multiprocessor of a Hopper GPU
-_H800_FP8 = 1979e12
-_DECODE = "infersim_grouped_gemm_decode_h800"
 _DSA = "aiconfigurator_dsa_context_vllm"
 
 
-def _split(family: str, name: str, data: Measurements, model: str, kept: Rows | None = None) -> Judged:
-    """Every other row, of those `kept`, predicted by the others."""
-    chosen = data if kept is None else data.take(kept)
-    odd = np.arange(len(chosen)) % 2 == 1
-    return judge(family, name, ("every other row", chosen.take(~odd)), ("the others", chosen.take(odd)), model)
-
-
-def consistent(data: Measurements) -> Rows:
-    """Rows of InferSim's decode table whose time and printed share of the peak agree within 5 %.
-
-    A line holds two products, up first. A matter of the data alone: no law is involved.
-    """
-    work = 2 * np.prod([data.values[x] for x in ("G", "N_x", "N_y", "N_z")], axis=0)
-    half = len(data) // 2
-    printed = np.concatenate(
-        [
-            column_of(data.take(np.arange(half)), _DECODE, "up_mfu"),
-            column_of(data.take(np.arange(half)), _DECODE, "down_mfu"),
-        ]
-    )
-    return np.asarray(np.abs(work / data.seconds / _H800_FP8 / printed - 1) <= 0.05)
+def _split(family: str, name: str, data: Measurements, model: str) -> Judged:
+    """Every other row, predicted by the others."""
+    odd = np.arange(len(data)) % 2 == 1
+    return judge(family, name, ("every other row", data.take(~odd)), ("the others", data.take(odd)), model)
 
 
 def grouped_gemm() -> list[Judged]:
     """Grouped products: rows held out, another team's benchmark, a later release, other models."""
     family, out = "grouped GEMM", []
-    decode = measured(_DECODE, "moe", "h800")
-    few = np.isin(decode.values["G"], (64, 16, 4, 1))
-    agree = consistent(decode)
-    words = ("256, 32, 8, 2 experts a device", "64, 16, 4, 1")
-    for name, rows in (("H800, InferSim", few | True), ("H800, rows that agree with themselves", agree)):
-        pair = ((words[0], decode.take(~few & rows)), (words[1], decode.take(few & rows)))
-        out.append(judge(family, name, *pair, "moe"))
-    deepgemm = measured("deepgemm_grouped", "moe", "h800")
+    stated = measured(DECODE, "moe", "h800")
+    decode, few = with_drawn_rows(stated), np.isin(stated.values["G"], (64, 16, 4, 1))
+    pair = (("256, 32, 8, 2 experts a device", decode.take(~few)), ("64, 16, 4, 1", decode.take(few)))
+    out.append(judge(family, "H800, InferSim", *pair, "moe"))
+    printed = measured("deepgemm_grouped", "moe", "h800")
+    masked = column_of(printed, "deepgemm_grouped", "layout") == "masked"
+    deepgemm = with_equal_rows(printed, ~masked)
     out.append(judge(family, "H800, across teams", ("InferSim, all", decode), ("DeepGEMM, all", deepgemm), "moe"))
-    masked = column_of(deepgemm, "deepgemm_grouped", "layout") == "masked"
     early = np.array(["02-25" in one for one in column_of(deepgemm, "deepgemm_grouped", "version")])
     march = ("March, contiguous", deepgemm.take(~early & ~masked))
     out.append(judge(family, "H800, next release", ("DeepGEMM, February", deepgemm.take(early)), march, "moe"))
-    prefill = measured("infersim_grouped_gemm_prefill_h20", "moe", "h20")
+    prefill = with_padded_rows(measured(PREFILL, "moe", "h20"))
     out.append(_split(family, "H20, InferSim", prefill, "moe"))
-    widths = column_of(prefill, "infersim_grouped_gemm_prefill_h20", "hidden_size")
+    widths = column_of(prefill, PREFILL, "hidden_size")
     pair = (("models of width 2048", prefill.take(widths == 2048)), ("wider models", prefill.take(widths > 2048)))
     out.append(judge(family, "H20, across models", *pair, "moe"))
     return out
 
 
 def dense_gemm() -> list[Judged]:
-    """Dense products: rows held out, those that fill the device, another team, another device."""
+    """Dense products: rows held out, another team's, many rows and few, another device."""
     family = "dense GEMM"
     h800, deepgemm = (measured(name, "moe", "h800") for name in ("infersim_gemm_h800", "deepgemm_dense"))
-    fills = _tiles(h800) >= _FILLS
-    large = ("DeepGEMM, m = 4096", deepgemm.take(deepgemm.values["N_x"] >= 4096))
+    large = deepgemm.values["N_x"] >= 4096
+    first = ~large & (np.arange(len(deepgemm)) < len(deepgemm) // 2)  # both releases print the same small products
+    pairs = [("InferSim, all", h800), ("DeepGEMM, m = 4096", deepgemm.take(large))]
     return [
         _split(family, "H800, InferSim", h800, "moe"),
-        _split(family, "H800, tiles fill the device", h800, "moe", fills),
-        judge(family, "H800, across teams", ("InferSim, device filled", h800.take(fills)), large, "moe"),
+        judge(family, "H800, across teams", pairs[0], pairs[1], "moe"),
+        judge(family, "H800, across teams, few rows", pairs[0], ("DeepGEMM, m = 64, 128", deepgemm.take(first)), "moe"),
         _split(family, "H20, InferSim", measured("infersim_gemm_h20", "moe", "h20"), "moe"),
     ]
-
-
-def _tiles(data: Measurements) -> NDArray[np.float64]:
-    return np.asarray(np.ceil(data.values["N_x"] / 128) * np.ceil(data.values["N_y"] / 128))
 
 
 def cores() -> list[Judged]:

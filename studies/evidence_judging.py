@@ -89,7 +89,7 @@ def judge(
     Raises
     ------
     ValueError
-        If a row is in both.
+        If a row is in both, or the two need different laws.
     """
     fitted, seen = calibrated[1], predicted[1]
     both = _keys(fitted) & _keys(seen)
@@ -115,5 +115,7 @@ def _law(every: Measurements, fitted: Measurements, model: str) -> Law:
     if model == "link":
         return link_law(every)
     base = catalog.load_profile("cloudmatrix384-paper").value
-    predict = law_of(every, model, base, detail=True).predict
-    return Law(predict, law_of(fitted, model, base, detail=True).parameters)
+    whole, part = (law_of(data, model, base, detail=True) for data in (every, fitted))
+    if [one.name for one in whole.parameters] != [one.name for one in part.parameters]:
+        raise ValueError("rows to predict and rows to fit need different laws; judge one kind of row at a time")
+    return Law(whole.predict, part.parameters)

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from asapmodel.calibration.laws import name_of
+from asapmodel.studies.evidence_drawn import DECODE, PREFILL, with_drawn_rows, with_padded_rows
 from asapmodel.studies.evidence_families import (
     attention_module,
-    consistent,
     cores,
     dense_gemm,
     grouped_gemm,
@@ -22,6 +23,9 @@ from asapmodel.studies.pages import markdown_table, plain, save_figure
 from asapmodel.studies.paired_runs import fill, output_folder
 
 __all__ = ["judgements", "main", "page"]
+
+_OVERLAP = name_of("q")
+_SIZES = ("G", "N_x", "N_y", "N_z")
 
 
 def judgements() -> list[Judged]:
@@ -43,7 +47,6 @@ def main(arguments: list[str] | None = None) -> None:
 def page(found: Sequence[Judged]) -> str:
     """The text of the page."""
     at = {f"{one.family}, {one.name}": one for one in found}
-    cut = measured("infersim_grouped_gemm_decode_h800", "moe", "h800")
     missed = [one for one in found if not one.met()]
     table = "DSA, H100, FLASHMLA_SPARSE, bfloat16 cache"
     return fill(
@@ -54,12 +57,11 @@ def page(found: Sequence[Judged]) -> str:
         tests=str(len(found)),
         rows=f"{sum(one.errors.size for one in found):,}",
         missed="; ".join(f"{one.family}, {one.name}" for one in missed),
-        disagree=str(int((~consistent(cut)).sum())),
-        products=str(len(cut)),
+        **_drawn(),
         **_teams(at),
         **_overlaps(at),
+        **_in_tiles(at),
         **_points(),
-        agreeing_p95=f"{100 * at['grouped GEMM, H800, rows that agree with themselves'].p95:.0f}",
         **_constants(at[f"attention module, {table}"], at["indexer, H800, InferSim"]),
         expert_read=f"{128 * 3 * 7168 * 2048 / 3.35e12 * 1e3:.2f}",
     )
@@ -70,11 +72,24 @@ def _teams(at: dict[str, Judged]) -> dict[str, str]:
         "grouped_teams": "grouped GEMM, H800, across teams",
         "dense_teams": "dense GEMM, H800, across teams",
         "gpus": "attention module, DSA, across GPUs",
-        "models": "grouped GEMM, H20, across models",
         "bus_dispatch": "Unified Bus, dispatch, 910C",
         "bus_combine": "Unified Bus, combine, 910C",
     }
-    return {field: f"{at[key].bias:+.0%}" for field, key in keys.items()}
+    return {field: f"{round(at[key].bias, 2) + 0.0:+.0%}" for field, key in keys.items()}  # + 0.0: no -0
+
+
+def _drawn() -> dict[str, str]:
+    """How far the rows of InferSim's grouped products that were multiplied are from the stated ones."""
+    found: dict[str, str] = {}
+    for name, table, gpu, true in (
+        ("decode", DECODE, "h800", with_drawn_rows),
+        ("prefill", PREFILL, "h20", with_padded_rows),
+    ):
+        stated = measured(table, "moe", gpu)
+        work, meant = (np.prod([x.values[y] for y in _SIZES], axis=0) for x in (true(stated), stated))
+        found[f"{name}_products"] = str(len(stated))
+        found[f"{name}_off"] = str(int((np.abs(work / meant - 1) > 0.05).sum()))
+    return found
 
 
 def _overlaps(at: dict[str, Judged]) -> dict[str, str]:
@@ -82,15 +97,27 @@ def _overlaps(at: dict[str, Judged]) -> dict[str, str]:
         "overlap_infersim": "H800, across teams",
         "overlap_deepgemm": "H800, next release",
         "overlap_h20": "H20, InferSim",
-        "overlap_half": "H800, InferSim",
     }
-    found = {field: dict(zip(one.fit.names, one.fit.values, strict=True)) for field, one in _named(at, tests).items()}
-    values = {field: plain(float(one["q"]), 2) for field, one in found.items()}
-    return values | {"padding_half": plain(float(found["overlap_half"]["r_x"]))}
+    return {field: plain(at[f"grouped GEMM, {name}"].parameters()[_OVERLAP], 2) for field, name in tests.items()}
 
 
-def _named(at: dict[str, Judged], tests: dict[str, str]) -> dict[str, Judged]:
-    return {field: at[f"grouped GEMM, {name}"] for field, name in tests.items()}
+def _in_tiles(at: dict[str, Judged]) -> dict[str, str]:
+    """Constants of dense products in tiles, and what another team's shallow and deep products are off by."""
+    h800, h20 = at["dense GEMM, H800, across teams"], at["dense GEMM, H20, InferSim"]
+    grouped = at["grouped GEMM, H800, across teams"], at["grouped GEMM, H20, InferSim"]
+    found: dict[str, str] = {"clock": f"{64 * 1979e12 / (132 * 8192) / 1e9:.0f}"}  # 8192 FP8 operations, 64 bytes
+    for name, one in (("h800", h800), ("h20", h20), *zip(("grouped_h800", "grouped_h20"), grouped, strict=True)):
+        values = dict(zip(one.fit.names, one.fit.values.tolist(), strict=True))
+        found |= {
+            f"tile_share_{name}": f"{values['eta_x']:.2f}",
+            f"tile_depth_{name}": f"{values['k_z']:.0f}",
+            f"intake_{name}": f"{values['B_t'] / 1e9:.0f}",
+        }
+    shallow = h800.data.values["N_z"] <= 2048
+    for name, rows in (("shallow", shallow), ("deep", ~shallow)):
+        found[f"{name}_teams"] = f"{np.median(h800.errors[rows]):+.0%}"
+    few = at["dense GEMM, H800, across teams, few rows"]
+    return found | {"few_teams": f"{few.bias:+.0%}", "few_us": f"{1e6 * np.median(few.data.seconds * few.errors):.1f}"}
 
 
 def _points() -> dict[str, str]:

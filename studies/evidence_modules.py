@@ -22,10 +22,12 @@ from asapmodel.models.evaluation import prepare
 from asapmodel.models.moe import arithmetic_expression, read_expression
 from asapmodel.models.symbols import symbols
 from asapmodel.solvers.robust_fit import robust_fit
-from asapmodel.studies.evidence_families import consistent
+from asapmodel.studies.evidence_drawn import with_drawn_rows
 from asapmodel.studies.evidence_judging import column_of, measured
 
 __all__ = [
+    "MODULE",
+    "ROUTED",
     "SHARE",
     "attention_module",
     "attention_table",
@@ -46,8 +48,9 @@ Array = NDArray[np.float64]
 
 SHARE = 0.8
 """Assumed share of an H100's memory bandwidth: aiconfigurator's empirical factor, `hardware_alternatives.csv`."""
-_MODULE: tuple[Part, ...] = ("module",)
-_ROUTED: tuple[Part, ...] = ("arrived", "routed")
+MODULE: tuple[Part, ...] = ("module",)
+ROUTED: tuple[Part, ...] = ("arrived", "routed")
+"""Parts of the layer that SGLang's attention and experts were timed with."""
 
 
 @cache
@@ -55,7 +58,7 @@ def attention_module(elementwise: bool = True) -> sympy.Expr:
     """Seconds of SGLang's attention module as it was timed: no down-projections; with the traffic inside it or not."""
     s, p, B_m, N_b, tau_f, tau_a = symbols("s p B_m N_b tau_f tau_a")
     products = parts()["projections"] + parts()["core"] - _down()
-    traffic = attention_bytes("latent", "sglang", _MODULE) / (SHARE * B_m) if elementwise else 0
+    traffic = attention_bytes("latent", "sglang", MODULE) / (SHARE * B_m) if elementwise else 0
     return sympy.Max(tau_f, tau_a + N_b * (products + (s - p) * traffic))
 
 
@@ -78,7 +81,7 @@ def expert_module(elementwise: bool = True, every_row: bool = True) -> sympy.Exp
     """Seconds of the routed experts of n tokens on one of E devices, as SGLang's were timed."""
     n, B_m, tau_f, tau_k, g = symbols("n B_m tau_f tau_k g")
     products = sympy.Max(read_expression(), arithmetic_expression()).subs(g, 0)
-    traffic = n * expert_bytes("sglang", _ROUTED, every_row) / (SHARE * B_m) if elementwise else 0
+    traffic = n * expert_bytes("sglang", ROUTED, every_row) / (SHARE * B_m) if elementwise else 0
     return sympy.Max(tau_f, tau_k + products + traffic)
 
 
@@ -103,9 +106,11 @@ def expert_table() -> Measurements:
     return data.take(data.values["E"] > 2)
 
 
-def fitted(data: Measurements, model: str, expression: sympy.Expr | None = None) -> dict[str, float]:
+def fitted(
+    data: Measurements, model: str, expression: sympy.Expr | None = None, detail: bool = True
+) -> dict[str, float]:
     """Letters fitted to all rows of a table, by the law of `calibration`, or by an expression in place of it."""
-    law, own = module_law(data, model), np.arange(len(data))
+    law, own = module_law(data, model, detail), np.arange(len(data))
     if expression is None:
         fit = robust_fit(lambda p: law.predict(p, own), data.seconds, law.parameters, data.noise, bootstrap=False)
     else:
@@ -115,9 +120,9 @@ def fitted(data: Measurements, model: str, expression: sympy.Expr | None = None)
     return {name: float(value) for name, value in zip(fit.names, fit.values, strict=True)}
 
 
-def module_law(data: Measurements, model: str) -> Law:
-    """The law of `calibration` for a table, with all terms."""
-    return law_of(data, model, catalog.load_profile("cloudmatrix384-paper").value, detail=True)
+def module_law(data: Measurements, model: str, detail: bool = True) -> Law:
+    """The law of `calibration` for a table, with all terms or with the planner's."""
+    return law_of(data, model, catalog.load_profile("cloudmatrix384-paper").value, detail)
 
 
 def _prepared(expression: sympy.Expr, data: Measurements, letters: Sequence[str]) -> Callable[[Sequence[float]], Array]:
@@ -144,9 +149,12 @@ def kernel_shares() -> tuple[dict[str, float], dict[str, float]]:
     dense = measured("infersim_gemm_h800", "moe", "h800")
     filled = dense.take(np.ceil(dense.values["N_x"] / 128) * np.ceil(dense.values["N_y"] / 128) >= 132)
     core = measured("infersim_mla_prefill_h800", "attention", "h800", "deepseek-v3")
-    grouped = measured("infersim_grouped_gemm_decode_h800", "moe", "h800")
-    experts = fitted(grouped.take(consistent(grouped)), "moe")
-    attention = {"eta_g": fitted(filled, "moe")["eta_x"], "eta_c": fitted(core, "attention")["eta_c"]}
+    grouped = with_drawn_rows(measured("infersim_grouped_gemm_decode_h800", "moe", "h800"))
+    experts = fitted(grouped, "moe", detail=False)
+    attention = {
+        "eta_g": fitted(filled, "moe", detail=False)["eta_x"],
+        "eta_c": fitted(core, "attention")["eta_c"],
+    }
     return attention, {name: experts[name] for name in ("eta_x", "eta_m", "r_x")}
 
 

@@ -1,11 +1,13 @@
 """Which parameters a table can say something about, between which bounds, and what the law predicts for its rows.
 
 A letter is fitted if rows of a quantity that it acts on are there; all others come from the base profile. Bounds are
-physics: shares of a peak are at most 1, latencies between a nanosecond and a tenth of a second.
+physics: shares of a peak are at most 1, latencies between a nanosecond and a tenth of a second. Dense products are cut
+into tiles where the law is wanted in detail and the device's multiprocessors are known; grouped ones only where their
+tiles are given (letters t_x, t_y, N_w), since a table states rows that differ between groups in the mean alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +19,7 @@ from asapmodel.models.evaluation import prepare
 from asapmodel.models.kernels import attention_kernels, message_expression, moe_kernels
 from asapmodel.models.parameters import Profile
 from asapmodel.models.symbols import SYMBOLS
+from asapmodel.models.tiles import tile_expression, tiles
 from asapmodel.solvers.robust_fit import Parameter
 
 __all__ = ["Law", "law_of", "link_law", "name_of"]
@@ -33,6 +36,8 @@ _START: Mapping[str, tuple[float, float, float]] = {
     "k_0": (200.0, 1.0, 4096.0),
     "r_x": (32.0, 0.1, 256.0),
     "q": (1.5, 1.0, 40.0),
+    "k_z": (100.0, 1.0, 2000.0),
+    "B_t": (9e10, 1e10, 4e11),
 }
 """Start, lower and upper bound of what can be fitted."""
 
@@ -80,8 +85,22 @@ def law_of(data: Measurements, model: str, base: Profile, detail: bool = False) 
     base : Profile
         Gives what is not fitted.
     detail : bool
-        Whether terms that the planner's law leaves out are fitted too.
+        Whether terms that the planner's law leaves out are fitted too, and dense products are cut into tiles.
     """
+    letters = _letters(data, model, detail)
+    laws = dict(attention_kernels(detail) if model == "attention" else moe_kernels(detail))
+    if "k_z" in letters:
+        data, laws["grouped_gemm"] = data if "N_w" in data.values else _cut(data), tile_expression()
+    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_m": 0.0}
+    starts = {x: _START[x] for x in letters}
+    if "tau_f" in starts:  # below the fastest row a floor has no effect, and the search would not find it
+        fastest = float(data.seconds[data.quantity == "module"].min())
+        starts["tau_f"] = (float(np.clip(fastest, 1e-8, 0.09)), *_TIME[1:])
+    return Law(_prediction(data, laws, letters, known), tuple(Parameter(x, *starts[x]) for x in letters))
+
+
+def _letters(data: Measurements, model: str, detail: bool) -> list[str]:
+    """Letters that the rows can say something about."""
     there = {str(one) for one in np.unique(data.quantity)}
     letters = [letter for letter, acts in _ACTS[model].items() if there.intersection(acts)]
     dense = model == "attention" and not np.any(data.values["k"] > 0)
@@ -93,13 +112,25 @@ def law_of(data: Measurements, model: str, base: Profile, detail: bool = False) 
         letters.append("c_t")  # projections per token shrink with T, other work does not: that tells them apart
     if detail and "module" in there:
         letters += ["c_m"] if model == "moe" else [] if dense else ["k_0"]
-    laws = attention_kernels(detail) if model == "attention" else moe_kernels(detail)
-    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_m": 0.0}
-    starts = {x: _START[x] for x in letters}
-    if "tau_f" in starts:  # below the fastest row a floor has no effect, and the search would not find it
-        fastest = float(data.seconds[data.quantity == "module"].min())
-        starts["tau_f"] = (float(np.clip(fastest, 1e-8, 0.09)), *_TIME[1:])
-    return Law(_prediction(data, laws, letters, known), tuple(Parameter(x, *starts[x]) for x in letters))
+    if detail and "grouped_gemm" in there and ("N_w" in data.values or _dense_products(data)):
+        letters = [one for one in letters if one != "r_x" or "module" in there] + ["k_z", "B_t"]
+    return letters
+
+
+def _dense_products(data: Measurements) -> bool:
+    """Whether the products of a table are all dense, on devices whose multiprocessors are known."""
+    products = data.take(data.quantity == "grouped_gemm").values
+    return bool(np.all((products["G"] == 1) & (products["P_n"] > 0)))
+
+
+def _cut(data: Measurements) -> Measurements:
+    """The rows with the tiles of their products; NaN for other quantities."""
+    product = data.quantity == "grouped_gemm"
+    found = tiles(*(data.values[x][product] for x in ("N_x", "N_y", "P_n")))
+    values = {letter: np.full(len(data), np.nan) for letter in ("t_x", "t_y", "N_w")}
+    for letter, value in zip(values, found, strict=True):
+        values[letter][product] = value
+    return replace(data, values=data.values | values)
 
 
 def link_law(data: Measurements) -> Law:

@@ -64,6 +64,7 @@ FIELDS: dict[type, dict[str, Quantity]] = {
         "memory_bytes": SIZE,
         **dict.fromkeys(("memory_bandwidth", "link_bandwidth"), BANDWIDTH),
         **dict.fromkeys(("int8_flops", "fp8_flops"), SPEED),
+        "multiprocessors": COUNT,
     },
     Profile: {
         **dict.fromkeys(("gemm", "core", "indexer", "vector", "grouped_gemm", "memory", "link"), FRACTION),

@@ -20,7 +20,9 @@ from asapmodel.calibration.tables import read_tables
 from asapmodel.cli.app import app
 from asapmodel.errors import InputError
 from asapmodel.models import attention, moe
+from asapmodel.models.evaluation import evaluate
 from asapmodel.models.parameters import Profile, Split
+from asapmodel.models.tiles import tile_expression, tiles
 from asapmodel.solvers.robust_fit import robust_fit
 from asapmodel.verbs.calibrate import calibrate
 
@@ -107,6 +109,51 @@ def test_link_keeps_a_layer_s_time(tmp_path: Path, execution: str, field: str, s
     bytes_ = profile.dispatch_bytes_per_copy + profile.combine_bytes_per_copy
     total = 2 * (getattr(profile, field) + received) + 4096 * 8 * bytes_ / (link * getattr(profile, share))
     assert total == pytest.approx(sum(row[3] for row in rows if row[1] == 4096), rel=1e-4)
+
+
+TILED = {"eta_x": 0.8, "eta_m": 0.85, "tau_k": 4e-6, "k_z": 90.0, "B_t": 9e10, "q": 2.0}
+
+
+def products(path: Path, device: str, noise: float = 0.01, groups: int = 1) -> None:
+    """A table of dense products by the law of tiles on an H800, with noise."""
+    generator, rows = np.random.default_rng(4), []
+    for m in (16, 64, 256, 1024, 4096, 16384):
+        for n, k in ((128, 65536), (512, 16384), (2112, 7168), (4096, 1536), (7168, 2048), (24576, 512)):
+            cut = dict(zip(("t_x", "t_y", "N_w"), tiles(m, n, 132), strict=True))
+            sizes = {"G": 1, "N_x": m, "N_y": n, "N_z": k}
+            exact = evaluate(tile_expression(), catalog.load_device("h800").value, **sizes, **cut, **TILED)
+            rows.append((groups, m, n, k, device, float(exact[0]) * np.exp(noise * generator.standard_normal())))
+    columns = ["groups", "rows", "width", "depth", "device", "seconds"]
+    pd.DataFrame(rows, columns=columns).assign(quantity="grouped_gemm").to_csv(path, index=False)
+
+
+def test_constants_of_products_in_tiles_come_back(tmp_path: Path) -> None:
+    """By the command line, in detail; held-out rows are predicted within their noise."""
+    products(tmp_path / "g.csv", "h800")
+    options = ["--model", "moe", "--detail", "-o", str(tmp_path / "p.toml"), "--json"]
+    shown = CliRunner().invoke(app, ["calibrate", str(tmp_path / "g.csv"), *options])
+    assert shown.exit_code == 0
+    found = calibrate(tmp_path / "g.csv", "moe", detail=True)
+    group = found.found.groups[0]
+    assert set(group.letters) == set(TILED)
+    for letter, value in zip(group.letters, group.values(), strict=True):
+        low, high = value.interval
+        assert low <= TILED[letter] <= high, letter
+        assert high / low < 2.0, letter
+    assert np.median(np.abs(group.held_out)) < 0.01
+    assert json.loads(shown.stdout)["fields"] == pytest.approx(found.found.fields)
+    profile = catalog.load_profile(str(tmp_path / "p.toml")).value
+    assert (profile.grouped_gemm, profile.memory) == pytest.approx((0.8, 0.85), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("device", "groups", "detail"), [("h800", 1, False), ("h800", 2, True), (DIE, 1, True)]
+)  # without detail, in groups, on a device whose multiprocessors are not known
+def test_other_products_are_not_cut_into_tiles(tmp_path: Path, device: str, groups: int, detail: bool) -> None:
+    products(tmp_path / "g.csv", device, groups=groups)
+    data = read_tables([tmp_path / "g.csv"], "moe")
+    names = [one.name for one in law_of(data, "moe", known_profile(), detail).parameters]
+    assert names == ["eta_x", "eta_m", "r_x", "tau_k", "q"]
 
 
 def test_a_profile_goes_round_through_a_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from asapmodel.models import (
     memory,
     moe,
     point_to_point,
+    tiles,
     volumes,
 )
 from asapmodel.models.parameters import Architecture, Device, Profile, Split
@@ -50,6 +51,7 @@ TIMES = {
     "kernel experts, detailed": kernels.moe_kernels(detail=True)["module"],
     "kernel experts": kernels.moe_kernels()["module"],
     "kernel grouped GEMM": kernels.gemm_expression(),
+    "kernel product in tiles": tiles.tile_expression(),
     "kernel message": kernels.message_expression(),
 }
 SIZES = {

@@ -1,6 +1,7 @@
 """Kernel evidence: published identities of the tables, what is held out is held out, the page says what was found."""
 
 from importlib.resources import files
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,14 @@ from asapmodel.calibration.tables import read_tables
 from asapmodel.models.evaluation import evaluate
 from asapmodel.models.flops import attended, flops, pairs
 from asapmodel.models.moe import flop_per_token
+from asapmodel.studies.evidence_drawn import (
+    DECODE,
+    PREFILL,
+    draws,
+    with_drawn_rows,
+    with_equal_rows,
+    with_padded_rows,
+)
 from asapmodel.studies.evidence_judging import judge, measured
 from asapmodel.studies.evidence_kernels import judgements, page
 
@@ -80,6 +89,63 @@ def test_readers_keep_rows_and_times() -> None:
     assert np.all(core.values["p"] >= 2048)
 
 
+def printed_rows(name: str, peak: float, padded: int) -> np.ndarray:
+    """Rows by the printed shares of peak, all up products first; widths are rounded up to a multiple of `padded`."""
+    rows = table(name)
+    width = padded * np.ceil(rows.intermediate_size / padded)
+    work = [4 * width * rows.hidden_size, 2 * width * rows.hidden_size]
+    pairs = zip((rows.up_mfu, rows.down_mfu), (rows.up_proj_us, rows.down_proj_us), work, strict=True)
+    return np.concatenate([share * peak * 1e-6 * time / one for share, time, one in pairs])
+
+
+def test_the_benchmark_s_draws_can_be_done_again() -> None:
+    """Decode on H800: all 94 printed shares give the drawn rows; of one stated row half of the groups get none."""
+    stated = measured(DECODE, "moe", "h800")
+    drawn = with_drawn_rows(stated)
+    total = drawn.values["G"] * drawn.values["N_x"]
+    printed = printed_rows(DECODE, 1979e12, 1)
+    np.testing.assert_array_equal(np.round(printed), np.round(total))
+    assert np.abs(printed - total).max() < 0.05
+    single = stated.values["N_x"] == 1
+    assert drawn.values["G"][single].tolist() == [127, 136]
+    assert np.all(drawn.values["G"][~single] == stated.values["G"][~single])
+    twice = np.flatnonzero((stated.values["G"] == 256) & (stated.values["N_x"] == 2))
+    np.testing.assert_allclose(stated.seconds[single] / stated.seconds[twice], [127 / 256, 136 / 256], rtol=0.025)
+
+
+def test_padded_rows_of_the_prefill_table() -> None:
+    """H20: printed shares count drawn rows, later padded ones; both agree within the last digit, line by line."""
+    padded = with_padded_rows(measured(PREFILL, "moe", "h20"))
+    rows, lines = np.round(padded.values["G"] * padded.values["N_x"], 6), table(PREFILL)
+    printed, share = printed_rows(PREFILL, 296e12, 128), np.concatenate([lines.up_mfu, lines.down_mfu])
+    assert not np.any(rows % 128)
+    later = np.tile(lines.num_experts >= 256, 2)
+    np.testing.assert_allclose(printed[later], rows[later], rtol=1e-5)
+    again = draws(list(zip(lines.num_local_experts[:25], lines.tokens_per_expert[:25], strict=True)), 1)
+    drawn = np.array([one.sum() for one in again])
+    first = np.r_[printed[:25], printed[160:185]], np.r_[drawn[0::2], drawn[1::2]], np.r_[share[:25], share[160:185]]
+    assert np.all(np.abs(first[0] / first[1] - 1) < 6e-4 / first[2])
+    assert np.all(np.abs(printed[~later] - rows[~later]) < 128 * padded.values["G"][~later])
+    widths = sorted({*padded.values["N_z"][160:].tolist()})
+    assert widths == [512, 768, 1024, 1536, 1664]  # two models' 912 and 1560 rounded up
+
+
+def test_tiles_of_the_drawn_rows() -> None:
+    """Two groups of 512 stated rows: 256 x 128 for those; three and two of them high, 32 wide make two waves."""
+    drawn = with_drawn_rows(measured(DECODE, "moe", "h800"))
+    (row,) = np.flatnonzero((drawn.values["G"] == 2) & (np.round(2 * drawn.values["N_x"]) == 983))
+    assert [drawn.values[x][row] for x in ("t_x", "t_y", "N_w")] == [256, 128, 2]
+    equal = with_equal_rows(measured("deepgemm_grouped", "moe", "h800"), np.arange(20) < 1)
+    assert [equal.values[x][0] for x in ("t_x", "t_y", "N_w")] == [128, 152, ceil(256 * 27 / 132)]
+
+
+def test_kinds_of_products_are_judged_apart() -> None:
+    """Dense products are cut into tiles, grouped ones are not: one cannot be predicted by the other's constants."""
+    dense, grouped = (measured(f"deepgemm_{name}", "moe", "h800") for name in ("dense", "grouped"))
+    with pytest.raises(ValueError, match="different laws"):
+        judge("x", "x", ("dense", dense), ("grouped", grouped), "moe")
+
+
 def test_what_is_calibrated_on_is_not_predicted() -> None:
     data = measured("infersim_dsa_prefill_logits_h800", "attention", "h800")
     with pytest.raises(ValueError, match="12 rows are calibrated on and predicted"):
@@ -104,6 +170,13 @@ def test_the_page() -> None:
     modules = [one for one in found if one.name.startswith("DSA, H") and one.family == "attention module"]
     assert len(modules) == 4
     assert all(one.median < 0.015 for one in modules)
+    dense = [at[f"dense GEMM, {name}, InferSim"] for name in ("H800", "H20")]
+    assert all(one.met() for one in dense)
+    assert dense[0].p95 < 0.5 * 0.579  # without tiles
+    assert dense[1].median < 0.5 * 0.044
+    grouped = [at[f"grouped GEMM, {name}"] for name in ("H800, InferSim", "H20, InferSim", "H20, across models")]
+    assert all(one.met() for one in grouped)
+    assert grouped[2].median < 0.2 * 0.078  # with stated rows and widths
     families = {one.family for one in found if one.met()}
     assert {"grouped GEMM", "dense GEMM", "MoE module", "NVLink", "RDMA"} <= families
     text = page(found)
