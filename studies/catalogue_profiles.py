@@ -124,8 +124,8 @@ def _fitted(fit: Fit, recipe: Recipe) -> _Fitted:
     covariance = found.covariance[np.ix_(places, places)]
     origin = {
         "kind": "fitted",
-        "fitted_to": f"{', '.join(fit.tables)} ({count} lines)",
-        "source": f"asapmodel calibrate --model {fit.model}, robust least squares",
+        "fitted_to": f"{', '.join(fit.tables)} ({count} measurements)",
+        "source": f"asapmodel calibrate --model {fit.model}, robust least squares{fit.note and f'; {fit.note}'}",
     }
     numbers: Numbers = {}
     for (name, field), spread in zip(taken.items(), np.sqrt(np.diag(covariance)), strict=True):

@@ -22,10 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.calibration.measurements import Measurements
-from asapmodel.models.tiles import tiles
+from asapmodel.models.tiles import Tiles, tiles
 from asapmodel.studies.evidence_judging import column_of
 
-__all__ = ["DECODE", "PREFILL", "draws", "padded_rows", "with_drawn_rows", "with_equal_rows", "with_padded_rows"]
+__all__ = [
+    "DECODE",
+    "PREFILL",
+    "draws",
+    "padded_rows",
+    "with_drawn_rows",
+    "with_equal_rows",
+    "with_multiplied_rows",
+    "with_padded_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -60,7 +69,24 @@ def _up_first(found: Sequence[Any]) -> list[Any]:
 
 
 def with_drawn_rows(decode: Measurements) -> Measurements:
-    """The whole decode table with the groups that got rows, their mean, and the tiles of the drawn rows.
+    """The whole decode table with the groups that got rows, their mean, and the tiles of the drawn rows."""
+    found, chosen, tall = _tiled_draws(decode)
+    total = np.array([rows.sum() for rows in found])
+    return _of_groups(decode, found, total, chosen, tall)
+
+
+def with_multiplied_rows(decode: Measurements) -> Measurements:
+    """The same with the rows that were multiplied, those of whole tiles, for laws that know no tiles.
+
+    Whole tiles are moved, too: up to 32 stated rows, one tile of 64 a group, times do not change with the rows, and up
+    and down products come to the same share of bandwidth only if 64 rows a group are counted (a test).
+    """
+    found, chosen, tall = _tiled_draws(decode)
+    return _of_groups(decode, found, tall * chosen.rows, chosen, tall)
+
+
+def _tiled_draws(decode: Measurements) -> tuple[list[Array], Tiles, Array]:
+    """Rows of every group by product, tiles, and how many of them lie on one another in all groups together.
 
     The library chose the tile for the stated rows and groups; tiles are those of the rows that there were.
     """
@@ -68,10 +94,14 @@ def with_drawn_rows(decode: Measurements) -> Measurements:
     found = _up_first(draws(_lines(decode, DECODE, ("num_local_experts", "tokens_per_expert")), 10))
     chosen = tiles(stated["N_x"], stated["N_y"], stated["P_n"], stated["G"])
     tall = np.array([np.ceil(rows / t_x).sum() for rows, t_x in zip(found, chosen.rows, strict=True)])
+    return found, chosen, tall
+
+
+def _of_groups(decode: Measurements, found: Sequence[Array], total: Array, chosen: Tiles, tall: Array) -> Measurements:
+    """The table with so many rows in total, of the groups that got any."""
     busy = np.array([np.count_nonzero(rows) for rows in found], dtype=np.float64)
-    waves = np.ceil(tall * np.ceil(stated["N_y"] / chosen.columns) / stated["P_n"])
-    mean = np.array([rows.sum() for rows in found]) / busy
-    return _cut(decode, {"G": busy, "N_x": mean}, chosen.rows, chosen.columns, waves)
+    waves = np.ceil(tall * np.ceil(decode.values["N_y"] / chosen.columns) / decode.values["P_n"])
+    return _cut(decode, {"G": busy, "N_x": total / busy}, chosen.rows, chosen.columns, waves)
 
 
 def _cut(data: Measurements, values: dict[str, Array], rows: Array, columns: Array, waves: Array) -> Measurements:

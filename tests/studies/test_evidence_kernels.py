@@ -19,6 +19,7 @@ from asapmodel.studies.evidence_drawn import (
     draws,
     with_drawn_rows,
     with_equal_rows,
+    with_multiplied_rows,
     with_padded_rows,
 )
 from asapmodel.studies.evidence_judging import judge, measured
@@ -137,6 +138,30 @@ def test_tiles_of_the_drawn_rows() -> None:
     assert [drawn.values[x][row] for x in ("t_x", "t_y", "N_w")] == [256, 128, 2]
     equal = with_equal_rows(measured("deepgemm_grouped", "moe", "h800"), np.arange(20) < 1)
     assert [equal.values[x][0] for x in ("t_x", "t_y", "N_w")] == [128, 152, ceil(256 * 27 / 132)]
+
+
+def test_whole_tiles_are_multiplied_and_moved() -> None:
+    """Rows of H800 in whole tiles, by hand; one tile a group takes the same time whatever it holds."""
+    stated = measured(DECODE, "moe", "h800")
+    whole, drawn = (read(stated).values for read in (with_multiplied_rows, with_drawn_rows))
+    (row,) = np.flatnonzero((drawn["G"] == 2) & (np.round(2 * drawn["N_x"]) == 983))  # three tiles of 256 and two
+    assert 2 * whole["N_x"][row] == 5 * 256
+    assert np.all(whole["N_x"] >= drawn["N_x"])
+    for letter in ("G", "N_y", "t_x", "t_y", "N_w"):
+        np.testing.assert_array_equal(whole[letter], drawn[letter])
+    rows, groups, depth = (stated.values[x] for x in ("N_x", "G", "N_z"))
+    few = (rows >= 2) & (rows <= 32)
+    np.testing.assert_array_equal(whole["N_x"][few], 64)
+    for kind in {*zip(groups[few], depth[few], strict=True)}:
+        seconds = stated.seconds[few & (groups == kind[0]) & (depth == kind[1])]
+        assert seconds.max() < 1.003 * seconds.min()
+    share = {}
+    for name, v in (("whole", whole), ("drawn", drawn)):
+        moved = v["G"] * (v["N_y"] * v["N_z"] + v["N_x"] * (v["N_z"] + 2 * v["N_y"]))
+        reached = moved / v["B_m"] / (stated.seconds - 9e-6)  # less the launch
+        share[name] = [float(reached[few & (groups >= 16) & (depth == z)].mean()) for z in (7168, 2048)]
+    assert share["whole"] == pytest.approx([0.877, 0.877], abs=0.004)
+    assert share["drawn"] == pytest.approx([0.857, 0.827], abs=0.004)
 
 
 def test_kinds_of_products_are_judged_apart() -> None:
