@@ -36,6 +36,8 @@ class Surface:
         In the order of the terms.
     explained : float
         Share of the variance of unseen points that the surface explains; 1 is all, and it can be negative.
+    lowest, highest : float64 arrays, shape (d,)
+        Of the inputs it was fitted to.
     """
 
     centre: Array
@@ -43,10 +45,19 @@ class Surface:
     form: str
     coefficients: Array
     explained: float
+    lowest: Array
+    highest: Array
 
     def __call__(self, inputs: Array) -> Array:
         """Values at inputs, shape (n, d) to (n,)."""
         return _terms((inputs - self.centre) / self.scale, self.form) @ self.coefficients
+
+    def within(self, inputs: Array) -> Array:
+        """Values at the nearest points of the box that holds the inputs it was fitted to, shape (n, d) to (n,).
+
+        Far outside a quadratic says nothing, and one point of a wide law can outweigh thousands.
+        """
+        return self(np.clip(inputs, self.lowest, self.highest))
 
 
 def _count(d: int, form: str) -> int:
@@ -100,4 +111,4 @@ def fit_surface(inputs: Array, values: Array) -> Surface:
     unseen = (values - left @ (left.T @ values)) / np.maximum(1.0 - leverage, 1e-9)
     spread = float(np.sum((values - values.mean()) ** 2))
     explained = 1.0 - float(np.sum(unseen**2)) / spread if spread > 0 else 1.0
-    return Surface(centre, scale, form, coefficients, explained)
+    return Surface(centre, scale, form, coefficients, explained, inputs.min(axis=0), inputs.max(axis=0))

@@ -10,10 +10,10 @@ Robust Statistics, 7.6)::
 
     C = K^2 c^2 sum psi^2 / (N - P) / (mean psi')^2 (J'J)^-1,    K = 1 + P/N var psi' / (mean psi')^2
 
-Parameters at a bound are held there and left out of C. Where J has a null space the points say nothing along it: P is then
-the rank of J, parameters that have a part in the null space are open, and the others have the C of the directions that
-are left (the pseudo-inverse in place of the inverse). With fewer than 30 points a residual bootstrap is done as well,
-and an interval is the hull of both.
+Parameters at a bound are held there and left out of C. Where J has a null space the points say nothing along it: P is
+then the rank of J, parameters that have a part in the null space are open, and the others have the C of the directions
+that are left (the pseudo-inverse in place of the inverse). With fewer than 30 points a residual bootstrap is done as
+well, and an interval is the hull of both.
 """
 
 from collections.abc import Callable, Sequence

@@ -230,8 +230,9 @@ def test_costs_override_single_coefficients() -> None:
 
 def test_costs_say_what_they_were_fitted_to() -> None:
     text = (
-        f'{ASAP}[costs]\nattention = {{ fixed = "1 ms", per_token2 = 1e-11 }}\nmoe = {{ floor = 0, per_token = 1e-7 }}\n'
-        'step_overhead = "7 ms"\nfitted_to = { "attention.per_token2" = "lone prompts", moe = "a table" }'
+        f'{ASAP}[costs]\nattention = {{ fixed = "1 ms", per_token2 = 1e-11 }}\n'
+        'moe = { floor = 0, per_token = 1e-7 }\nstep_overhead = "7 ms"\n'
+        'fitted_to = { "attention.per_token2" = "lone prompts", moe = "a table" }'
     )
     scenario = Scenario.parse(text)
     kinds = {one.name: (one.kind, one.source) for one in scenario.costs_override.assumptions("s.toml")}

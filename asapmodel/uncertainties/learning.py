@@ -105,4 +105,4 @@ def _width(logs: Array, level: float) -> float:
 
 
 def _output(surface: Surface, sources: Sources) -> Output:
-    return lambda scores: surface(values_of(sources, scores))
+    return lambda scores: surface.within(values_of(sources, scores))

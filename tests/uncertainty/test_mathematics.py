@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm, triang, truncnorm
 
+import asapmodel as am
 from asapmodel.solvers.marginals import LawName, Marginal, correlation_root, inside, sobol_points
 from asapmodel.solvers.response_surface import fit_surface
 from asapmodel.solvers.variance_shares import posterior, variance_left, variance_shares
@@ -157,6 +158,25 @@ def test_surface_is_exact_for_a_quadratic_and_judges_itself() -> None:
         assert one.form == found.form
         errors.append(float(one(x[[k]])[0]) - noisy[k])
     assert found.explained == pytest.approx(1 - np.sum(np.square(errors)) / np.sum((noisy - noisy.mean()) ** 2))
+
+
+def test_a_surface_does_not_leave_the_box_it_was_fitted_to() -> None:
+    inputs = np.random.default_rng(4).uniform(-1.0, 2.0, (200, 2))
+    surface = fit_surface(inputs, inputs[:, 0] ** 2 + inputs[:, 1])
+    low, high = inputs.min(axis=0), inputs.max(axis=0)
+    inside = np.random.default_rng(5).uniform(low, high, (50, 2))
+    assert surface.within(inside) == pytest.approx(surface(inside))
+    far = np.array([[1e3, 0.5], [0.5, -1e3], [-1e3, 1e3]])
+    nearest = np.array([[high[0], 0.5], [0.5, low[1]], [low[0], high[1]]])
+    assert surface.within(far) == pytest.approx(surface(nearest))
+
+
+def test_shares_are_shares_where_a_constant_has_a_wide_law() -> None:
+    """The vector units of this profile are known to a third: one draw far out must not make up the variance."""
+    answer = am.uncertainty(am.Scenario.load("paper-asap").replace(**{"cluster.use": "h200-rdma"}))
+    assert max(one.total for one in answer.constants) < 1.05
+    assert answer.constants[0].key.endswith(".vector")
+    assert answer.constants[0].alone > 0.3
 
 
 @pytest.mark.parametrize(("count", "form"), [(12, "linear"), (30, "squares"), (60, "full")])
