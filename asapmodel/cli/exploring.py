@@ -13,6 +13,7 @@ import typer
 
 from asapmodel.cli.options import ForceOption, JsonOption, parse_count
 from asapmodel.cli.output import note, print_json, show
+from asapmodel.cli.uncertain import UncertaintyOption
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,15 +52,25 @@ def explore(
     ] = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """Every feasible point of a design space, its Pareto front, and the best points confirmed."""
     count, processes = parse_count(top, "--top") or 20, parse_count(workers, "--workers")
     from asapmodel.verbs.explore import explore as ask
 
     with _bar() as report:
-        found = ask(space, out, force=force, workers=processes, scheduler=scheduler, progress=report)
+        found = ask(
+            space,
+            out,
+            force=force,
+            workers=processes,
+            scheduler=scheduler,
+            progress=report,
+            uncertainty=uncertainty,
+        )
     if out is not None:
-        note(f"{out} is finished, nothing was computed" if found.reused else f"wrote {out}")
+        computed = "only constants were drawn" if uncertainty else "nothing was computed"
+        note(f"{out} is finished, {computed}" if found.reused else f"wrote {out}")
     if as_json:
         print_json(found.to_dict())
     else:
@@ -103,6 +114,13 @@ def _answer(found: Exploration, count: int) -> list[RenderableType]:
     out += [_best(found), _front(found, count)]
     if len(found.confirmed):
         out.append(_confirmed(found))
+    if found.uncertainty is not None:
+        from asapmodel.cli.choosing import choice_answer
+
+        varied = _varied(found)
+        drawn = found.table[found.table["point"].isin([one.point for one in found.uncertainty.contenders])]
+        names = {row["point"]: _name(row, varied) for row in drawn.to_dict("records")}
+        out += choice_answer(found.uncertainty, names, found.objectives)
     return out
 
 

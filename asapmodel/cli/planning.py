@@ -9,6 +9,7 @@ import typer
 
 from asapmodel.cli.options import ForceOption, JsonOption
 from asapmodel.cli.output import note, print_json, progress, show
+from asapmodel.cli.uncertain import UncertaintyOption
 from asapmodel.errors import InputError
 from asapmodel.files import check_writable, write_text_atomically
 
@@ -45,6 +46,7 @@ def plan(
     ] = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """The smallest fleet that serves a day of demand, and what goes where."""
     share, seconds = _number("--gap", gap), _number("--time-limit", time_limit)
@@ -53,7 +55,9 @@ def plan(
     from asapmodel.verbs.plan import plan as ask
 
     with progress("planning") as report_step:
-        answer = ask(demand, what_if=what_if, gap=share, time_limit=seconds, progress=report_step)
+        answer = ask(
+            demand, what_if=what_if, gap=share, time_limit=seconds, progress=report_step, uncertainty=uncertainty
+        )
     if out is not None:
         write_text_atomically(out, json.dumps(answer.to_dict(), indent=2) + "\n", force)
         note(f"wrote {out}")
@@ -86,6 +90,11 @@ def plan_answer(answer: Plan) -> list[RenderableType]:
     whole = all(share in (0.0, 1.0) for one in answer.pools for share in _rounded(one.share))
     worst = 100 * answer.forecast_error
     reserve = max(one.reserve for one in answer.pools)
+    sure: list[RenderableType] = []
+    if answer.uncertainty is not None:
+        from asapmodel.cli.choosing import plan_lines
+
+        sure = plan_lines(answer.uncertainty, _UNITS[answer.minimise])
     return [
         f"[bold]{escape(answer.demand)}[/]: {answer.instances} instances, {answer.devices} devices"
         + "".join(f", {one}" for one in costs),
@@ -96,6 +105,7 @@ def plan_answer(answer: Plan) -> list[RenderableType]:
         _hours_table(answer, whole),
         *([] if whole else ["Share: what a pool takes, at that hour, of the prompts it serves; others take the rest."]),
         *([_worths_table(answer)] if answer.worths else []),
+        *sure,
         basis(answer.assumptions),
     ]
 
@@ -122,7 +132,7 @@ def _ttft_table(answer: Plan) -> Table:
 
     from asapmodel.cli.text import number, table
 
-    out = table("Pool", "class", "TTFT", "objective (s)", "verified (s)", "at hour")
+    out = table("Pool", "class", "TTFT", "objective (s)", "predicted (s)", "at hour")
     for pool in answer.pools:
         for place, one in enumerate(pool.ttft):
             value = number(one.value_s) if one.met else f"MISSED {number(one.value_s)}"

@@ -8,6 +8,7 @@ import typer
 
 from asapmodel.cli.options import ForceOption, JsonOption, ScenarioArgument, SetOption, load, parse_rate
 from asapmodel.cli.output import note, print_json, progress, show
+from asapmodel.cli.uncertain import UncertaintyOption
 from asapmodel.files import check_writable, write_text_atomically
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def tune(
     changes: SetOption = None,
     as_json: JsonOption = False,
     force: ForceOption = False,
+    uncertainty: UncertaintyOption = False,
 ) -> None:
     """The best policy inside a layout, what it gains, and how flat the optimum is."""
     from asapmodel.verbs.tune import tune as ask
@@ -52,7 +54,7 @@ def tune(
         check_writable(out, force)
     what = load(scenario, changes)
     with progress(f"tuning {what.name}") as report_step:
-        answer = ask(what, speed, only=only or (), progress=report_step)
+        answer = ask(what, speed, only=only or (), progress=report_step, uncertainty=uncertainty)
     if out is not None:
         write_text_atomically(out, what.replace(**answer.policy).to_toml(), force)
         note(f"wrote {out}")
@@ -81,12 +83,18 @@ def _answer(scenario: Scenario, answer: Tuned) -> list[RenderableType]:
         f"--set policy.{key}={str(value).lower() if isinstance(value, bool) else value}"
         for key, value in answer.policy.items()
     )
+    sure: list[RenderableType] = []
+    if answer.uncertainty is not None:
+        from asapmodel.cli.choosing import gain_answer
+
+        sure = gain_answer(answer.uncertainty, answer.rate_rps)
     return [
         f"[bold]{escape(answer.scenario)}[/]: {layout(scenario)}",
         f"{what}: {numbers}, {100 * answer.gain:+.1f} %.",
         out,
         "alone: gain of this key by itself. within 1 %: how far it can move from the best, the others as they are.",
         f"{answer.evaluations} policies evaluated. " + (f"As options: {changed}" if changed else "Nothing to change."),
+        *sure,
     ]
 
 

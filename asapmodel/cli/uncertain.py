@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from asapmodel.uncertainties.rates import RateIntervals
 
 __all__ = [
+    "NOTHING",
+    "OUTSIDE",
     "UncertaintyOption",
     "check_uncertainty",
+    "failed_line",
     "gain_lines",
     "interval_lines",
+    "interval_span",
     "rate_intervals_answer",
     "uncertainty_answer",
     "uncertainty_json",
@@ -34,10 +38,12 @@ UncertaintyOption = Annotated[
     bool, typer.Option("--uncertainty", help="Intervals from the errors of constants, and what to measure.")
 ]
 
-_NOTHING = "[bold]Uncertainty[/]: no constant of this system has a stated error, so there is no interval."
+OUTSIDE = "Not in the intervals: constants without a stated error, and the engine's own error."
+NOTHING = "[bold]Uncertainty[/]: no constant of this system has a stated error, so there is no interval."
 _APART = 0.25  # relative difference of widths that is worth a line
 _SHOWN = 3  # exact constants to name
 _SLIGHT = 0.005  # share of the variance that a table leaves out
+_TIED = 0.02  # by which *alone* exceeds *in all* where constants are correlated, and not by the error of shares
 
 
 def check_uncertainty(engine: str, horizon: float | None) -> None:
@@ -74,12 +80,12 @@ def uncertainty_answer(answer: Uncertainty | None) -> list[RenderableType]:
     level = f"{100 * answer.level:g} %"
     out: list[RenderableType] = []
     if not answer.constants:
-        out.append(_NOTHING)
+        out.append(NOTHING)
     else:
         out.append(f"[bold]Uncertainty[/], from {answer.samples} systems with constants drawn from their errors:")
         out += [_intervals_table(answer, level), *_counts(answer)]
         if answer.measurements:
-            out += [_measurements_table(answer, level), *_best(answer, level)]
+            out += [_measurements_table(answer, level), *_tied(answer), *_best(answer, level)]
         out += _linear(answer)
     return [*out, *_left_out(answer)]
 
@@ -91,15 +97,15 @@ def rate_intervals_answer(answer: RateIntervals | None) -> list[RenderableType]:
     if answer is None:
         return []
     if not answer.constants:
-        return [_NOTHING]
+        return [NOTHING]
     level = f"{100 * answer.level:g} %"
     title = f"{level} intervals of TTFT (s), from {answer.samples} systems with constants drawn from their errors"
     out = table("rate\n(req/s)", "mean", "p99", "objective met\n(% of systems)", title=title)
     for one in answer.rates:
-        out.add_row(f"{one.rate_rps:g}", _span(one.ttft_mean), _span(one.ttft_p99), percent(one.met))
+        out.add_row(f"{one.rate_rps:g}", interval_span(one.ttft_mean), interval_span(one.ttft_p99), percent(one.met))
     failed = max(one.failed for one in answer.rates)
-    lines = [_failed(failed)] if failed else []
-    return [out, *lines, "Not in the intervals: constants without a stated error, and the engine's own error."]
+    lines = [failed_line(failed)] if failed else []
+    return [out, *lines, OUTSIDE]
 
 
 def _intervals_table(answer: Uncertainty, level: str) -> Table:
@@ -111,11 +117,11 @@ def _intervals_table(answer: Uncertainty, level: str) -> Table:
         at = f"at {number(answer.rate_rps)}/s (s)"
         rows += [(f"Mean TTFT {at}", answer.ttft_mean), (f"p99 TTFT {at}", answer.ttft_p99)]
     for name, one in rows:
-        out.add_row(name, number(one.value), _span(one))
+        out.add_row(name, number(one.value), interval_span(one))
     return out
 
 
-def _span(interval: Interval) -> str:
+def interval_span(interval: Interval) -> str:
     """The ends, with as many digits as tell them apart."""
     from asapmodel.cli.text import number
 
@@ -137,11 +143,12 @@ def _counts(answer: Uncertainty) -> list[str]:
     if answer.unstable:
         lines.append(f"{answer.unstable} of these systems are not stable at this rate: TTFT without limit.")
     if answer.failed:
-        lines.append(_failed(answer.failed))
+        lines.append(failed_line(answer.failed))
     return lines
 
 
-def _failed(count: int) -> str:
+def failed_line(count: int) -> str:
+    """That so many drawn systems have no answer."""
     return f"[bold]{count} of these systems have no answer in this model, and are left out.[/]"
 
 
@@ -155,6 +162,13 @@ def _measurements_table(answer: Uncertainty, level: str) -> Table:
             law = f"{number(one.low)} to {number(one.high)}"
             out.add_row(name, percent(one.alone), percent(one.total), f"{law}{_unit(one.key)}")
     return out
+
+
+def _tied(answer: Uncertainty) -> list[RenderableType]:
+    """What to know of shares of constants that were calibrated together."""
+    if all(one.alone <= one.total + _TIED for one in answer.constants):
+        return []
+    return ["Constants of one calibration tell of each other: *alone* counts that, *in all* is what the others leave."]
 
 
 def _unit(key: str) -> str:
@@ -173,7 +187,7 @@ def _best(answer: Uncertainty, level: str) -> list[RenderableType]:
     best = answer.best
     if best is not None:
         lines.append(
-            f"Measuring [bold]{best.name}[/] would narrow {_span(answer.throughput)} to "
+            f"Measuring [bold]{best.name}[/] would narrow {interval_span(answer.throughput)} to "
             f"{number(best.throughput_low)} to {number(best.throughput_high)} requests/s: {escape(best.words)}."
         )
     if answer.explained < 1 - _APART:
@@ -220,7 +234,7 @@ def interval_lines(answers: Sequence[Uncertainty]) -> list[str]:
     for one in answers:
         best = one.best
         measure = f"; best measured: {best.name}" if best is not None else ""
-        interval = f"{_span(one.throughput)} requests/s" if one.constants else "no constant has a stated error"
+        interval = f"{interval_span(one.throughput)} requests/s" if one.constants else "no constant has a stated error"
         lines.append(
             f"{escape(one.scenario)}: {number(one.throughput.value)} ({100 * one.level:g} %: {interval}){measure}"
         )

@@ -21,7 +21,7 @@ from asapmodel.solvers.pareto import pareto_front
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["OBJECTIVES", "Objective", "add_derived", "front_of", "near_front", "ranking"]
+__all__ = ["OBJECTIVES", "Objective", "add_derived", "costs_of", "front_of", "near_front", "ranking"]
 
 
 _EFFORTS: dict[str, Effort] = {"rough": ROUGH, "quick": QUICK, "close": CLOSE, "full": FULL}
@@ -60,7 +60,7 @@ def add_derived(table: "pd.DataFrame") -> "pd.DataFrame":
     )
 
 
-def _costs(table: "pd.DataFrame", names: Sequence[str]) -> NDArray[np.float64]:
+def costs_of(table: "pd.DataFrame", names: Sequence[str]) -> NDArray[np.float64]:
     """Objectives as costs, to be minimised; NaN where a point has no value."""
     signs = [-1.0 if OBJECTIVES[name].largest else 1.0 for name in names]
     values = table[[OBJECTIVES[name].column for name in names]].to_numpy(dtype=np.float64)
@@ -70,7 +70,7 @@ def _costs(table: "pd.DataFrame", names: Sequence[str]) -> NDArray[np.float64]:
 
 def front_of(table: "pd.DataFrame", names: Sequence[str]) -> NDArray[np.bool_]:
     """Rows of the exact Pareto front; a row without a value of every objective is in none."""
-    costs = _costs(table, names)
+    costs = costs_of(table, names)
     known = np.isfinite(costs).all(axis=1)
     front = np.zeros(len(table), dtype=np.bool_)
     front[known] = pareto_front(costs[known])
@@ -82,10 +82,10 @@ def near_front(table: "pd.DataFrame", names: Sequence[str]) -> NDArray[np.bool_]
 
     That is, rows that no row of full effort dominates even then.
     """
-    best = _costs(add_derived(_at_best(table)), names)
+    best = costs_of(add_derived(_at_best(table)), names)
     full = (table["effort"] == "full").to_numpy()
     near = ~full & np.isfinite(best).all(axis=1)
-    for row in _costs(table, names)[front_of(table, names) & full]:
+    for row in costs_of(table, names)[front_of(table, names) & full]:
         near &= ~((row <= best).all(axis=1) & (row < best).any(axis=1))
     return near
 
@@ -114,7 +114,7 @@ def ranking(table: "pd.DataFrame", names: Sequence[str]) -> NDArray[np.int64]:
 
     Ties go to the row that comes first.
     """
-    costs = _costs(table, names)
+    costs = costs_of(table, names)
     known = np.flatnonzero(np.isfinite(costs).all(axis=1))
     beyond = ~front_of(table, names)[known]
     keys = [*reversed(costs[known].T), beyond]  # of lexsort the last key counts first

@@ -13,6 +13,7 @@ from asapmodel.exploration.table import varied_columns
 if TYPE_CHECKING:
     import pandas as pd
 
+    from asapmodel.exploration.choice import Choice
     from asapmodel.exploration.space import Space
 
 __all__ = ["Exploration"]
@@ -37,6 +38,8 @@ class Exploration:
         Columns of the keys that vary, beyond the kind of system and its degrees.
     reused : bool
         Whether a finished output was read in place of a computation.
+    uncertainty : Choice or None
+        Whether the choice of the best points would survive the errors of constants, if that was asked.
     """
 
     source: str
@@ -46,6 +49,7 @@ class Exploration:
     combinations: int
     varied: tuple[str, ...]
     reused: bool
+    uncertainty: Choice | None = None
 
     @classmethod
     def of(cls, space: Space, table: pd.DataFrame, more: Mapping[str, Any], reused: bool) -> Exploration:
@@ -83,6 +87,7 @@ class Exploration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints: all but the table."""
+        sure = {} if self.uncertainty is None else {"uncertainty": self.uncertainty.to_dict()}
         return {
             "source": self.source,
             "combinations": self.combinations,
@@ -96,6 +101,7 @@ class Exploration:
             "front": _records(self.front),
             "confirmed": _records(self.confirmed),
             "reused": self.reused,
+            **sure,
         }
 
 

@@ -21,7 +21,7 @@ from asapmodel.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Store", "clear", "read_result"]
+__all__ = ["Store", "clear", "read_result", "rewrite_result"]
 
 _KEY = b"asapmodel"
 
@@ -111,6 +111,19 @@ def read_result(output: str | os.PathLike[str], digest: str) -> tuple[pd.DataFra
     if {key: metadata.get(key) for key in wanted} != wanted:
         raise _another(shown, metadata, wanted)
     return pd.read_parquet(output), metadata
+
+
+def rewrite_result(output: str | os.PathLike[str], digest: str, table: pd.DataFrame) -> None:
+    """Replace the table of a finished output, whose metadata stay.
+
+    Raises
+    ------
+    InputError
+        As `read_result`, and if the file cannot be written.
+    """
+    found = read_result(output, digest)
+    assert found is not None
+    _write(Path(os.path.realpath(output)), table, found[1], os.fspath(output))
 
 
 def _another(shown: str, found: Any, wanted: Mapping[str, str]) -> InputError:

@@ -13,7 +13,9 @@ from asapmodel.result import Assumption
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ClassTtft", "FleetPool", "Plan", "Worth", "plan_of"]
+    from asapmodel.planning.drawn_plan import DrawnPlan
+
+__all__ = ["ClassTtft", "FleetPool", "Plan", "Worth", "letters", "plan_of"]
 
 _ROUNDING = 1e-9  # of the solver, relative
 
@@ -80,6 +82,7 @@ class Plan:
     `value` is in units of `minimise` (devices; price per hour; kW), and no fleet of the candidate pools is below
     `bound`; `gap` is their relative difference. `cost_per_hour` and `power_kw` are None where a type has no price or
     power. `supernodes` says how many there are filled in each way (instances by devices), None if none were asked for.
+    `uncertainty` says whether the plan would survive the errors of constants, if that was asked.
     """
 
     demand: str
@@ -100,12 +103,15 @@ class Plan:
     forecast_error: float
     worths: tuple[Worth, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
+    uncertainty: "DrawnPlan | None" = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
         from dataclasses import asdict
 
         out = asdict(self)
+        if self.uncertainty is None:
+            del out["uncertainty"]
         out["packing"] = [{"instances_by_devices": counts, "supernodes": times} for counts, times in self.packing]
         for pool, row in zip(self.pools, out["pools"], strict=True):
             for one, shown in zip(pool.ttft, row["ttft"], strict=True):
@@ -191,7 +197,7 @@ def _pool(search: Search, settled: Settled, p: int, place: int) -> FleetPool:
     share = [float(fleet.share[p, column]) for column in columns]
     work = sum(search.segments[k].rates * search.guesses[pool.kind, k].work for k in pool.segments)
     return FleetPool(
-        name=_letters(place),
+        name=letters(place),
         type=pool.kind,
         segments=tuple(search.segments[k].name for k in pool.segments),
         instances=instances,
@@ -218,9 +224,9 @@ def _verified(search: Search, settled: Settled, p: int) -> tuple[ClassTtft, ...]
     )
 
 
-def _letters(place: int) -> str:
+def letters(place: int) -> str:
     """``A`` to ``Z``, ``AA``, ...: names of pools."""
-    return (_letters(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
+    return (letters(place // 26 - 1) if place >= 26 else "") + chr(ord("A") + place % 26)
 
 
 def _assumptions(search: Search) -> tuple[Assumption, ...]:

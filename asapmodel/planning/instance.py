@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -11,20 +10,34 @@ from asapmodel.costing import layer_costs
 from asapmodel.costs import LayerCosts
 from asapmodel.engines import queueing
 from asapmodel.engines.analysis import Analysis, Problem
-from asapmodel.engines.effort import EFFORTS, EffortName
+from asapmodel.engines.effort import EFFORTS, Effort, EffortName
+from asapmodel.engines.unlocked import unlocked_property
 from asapmodel.planning.class_times import class_statistics
 from asapmodel.planning.demand import InstanceType
 from asapmodel.planning.segments import Mix
+from asapmodel.scenario import Scenario
 from asapmodel.scenario_tables import SloTable
 from asapmodel.solvers.queue_errors import QueueError
 from asapmodel.solvers.roots import NoCrossing, find_crossing
 
-__all__ = ["Instance", "costs_of"]
+__all__ = ["Instance", "costs_of", "scenario_of"]
 
 _LAST = 0.999  # of the stability limit, as `asapmodel.verbs.capacity_of_law` has it
 _LONE = 1e-3  # of it: a prompt meets no other
-_TOLERANCE = 1e-3
 _MOST = 600.0
+
+
+def scenario_of(kind: InstanceType, mix: Mix) -> Scenario:
+    """The scenario of a type, with the prompts of a mix.
+
+    Raises
+    ------
+    InputError
+        If the layout does not fit the devices.
+    """
+    lengths = {"values": mix.prompts.prompt.tolist()}
+    bounds = {"min_prompt_tokens": 1, "max_prompt_tokens": kind.longest}
+    return kind.scenario.replace(workload={"lengths": lengths, **bounds})
 
 
 def costs_of(kind: InstanceType, mix: Mix) -> LayerCosts:
@@ -35,28 +48,29 @@ def costs_of(kind: InstanceType, mix: Mix) -> LayerCosts:
     InputError
         If the layout does not fit the devices.
     """
-    lengths = {"values": mix.prompts.prompt.tolist()}
-    bounds = {"min_prompt_tokens": 1, "max_prompt_tokens": kind.longest}
-    return layer_costs(kind.scenario.replace(workload={"lengths": lengths, **bounds})).costs
+    return layer_costs(scenario_of(kind, mix)).costs
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """An instance under one mix and one variability of arrivals."""
+    """An instance under one mix and one variability of arrivals; `tolerance` is that of `capacity`."""
 
     kind: InstanceType
     costs: LayerCosts
     mix: Mix
     gap_cv: float
     objectives: Mapping[str, SloTable]
-    effort: EffortName
+    effort: EffortName | Effort
+    tolerance: float = 1e-3
 
-    @cached_property
+    @unlocked_property
     def analysis(self) -> Analysis:
         """The queueing engine's."""
         scenario = self.kind.scenario
         problem = Problem(scenario.layout, scenario.policy, self.costs, self.mix.prompts, self.gap_cv)
-        return queueing.analyse(problem, effort=EFFORTS[self.effort])
+        return queueing.analyse(
+            problem, effort=self.effort if isinstance(self.effort, Effort) else EFFORTS[self.effort]
+        )
 
     @property
     def limit(self) -> float:
@@ -76,9 +90,9 @@ class Instance:
         """The same of prompts that meet no other."""
         return self.statistics(_LONE * self.limit)
 
-    @cached_property
+    @unlocked_property
     def capacity(self) -> float:
-        """Largest rate at which all objectives are met, requests/s, to a thousandth and rounded down.
+        """Largest rate at which all objectives are met, requests/s, to the tolerance and rounded down.
 
         0 if lone prompts miss one: where a scheduler waits for company a busy system may answer sooner, but nights are
         not busy.
@@ -87,7 +101,7 @@ class Instance:
             return 0.0
         start = 0.6 * self.limit
         try:
-            found = find_crossing(self._strain, math.exp(-1.0), start, self.limit, _TOLERANCE, limit=self.limit)
+            found = find_crossing(self._strain, math.exp(-1.0), start, self.limit, self.tolerance, limit=self.limit)
         except NoCrossing:
             return 0.0
         return float(found.low)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from asapmodel.planning.candidates import Pool
 from asapmodel.solvers.integer_program import Infeasible, NotSolved, Solved, maximal_patterns, minimise
 
-__all__ = ["Fleet", "FleetProblem", "pack", "solve", "undominated", "with_fewer_pools"]
+__all__ = ["Fleet", "FleetProblem", "fill_supernodes", "pack", "solve", "undominated", "with_fewer_pools"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -103,7 +103,7 @@ def solve(problem: FleetProblem, gap: float = 1e-4, time_limit: float = 60.0) ->
     _serve(program, problem, names)
     for kind, limit in problem.available.items():
         program += pulp.lpSum([n for n, pool in zip(count, problem.pools, strict=True) if pool.kind == kind]) <= limit
-    filled = _fill_supernodes(program, problem, count)
+    filled = fill_supernodes(program, problem, [pool.kind for pool in problem.pools], count)
     total = pulp.lpSum([problem.weights[pool.kind] * n for pool, n in zip(problem.pools, count, strict=True)])
     program.setObjective(total + problem.supernode_weight * pulp.lpSum(filled))
     return _fleet(names, problem, minimise(program, gap, time_limit))
@@ -192,17 +192,17 @@ def _serve(program: pulp.LpProblem, problem: FleetProblem, names: _Names) -> Non
         program += pulp.lpSum(serving) == 1
 
 
-def _fill_supernodes(
-    program: pulp.LpProblem, problem: FleetProblem, count: Sequence[pulp.LpAffineExpression]
+def fill_supernodes(
+    program: pulp.LpProblem, problem: FleetProblem, kinds: Sequence[str], count: Sequence[pulp.LpAffineExpression]
 ) -> list[pulp.LpVariable]:
-    """Supernodes by the way they are filled, where their number matters."""
+    """Supernodes by the way they are filled with instances of these types, where their number matters."""
     if problem.supernode is None or (problem.max_supernodes is None and not problem.supernode_weight):
         return []
-    sizes = sorted({problem.sizes[pool.kind] for pool in problem.pools}, reverse=True)
+    sizes = sorted({problem.sizes[kind] for kind in kinds}, reverse=True)
     patterns = maximal_patterns(sizes, problem.supernode)
     filled = [program.add_variable(f"z{j}", 0, cat=pulp.LpInteger) for j in range(len(patterns))]
     for i, size in enumerate(sizes):
-        wanted = [n for n, pool in zip(count, problem.pools, strict=True) if problem.sizes[pool.kind] == size]
+        wanted = [n for n, kind in zip(count, kinds, strict=True) if problem.sizes[kind] == size]
         room = pulp.lpSum(pattern[i] * z for pattern, z in zip(patterns, filled, strict=True))
         program += room >= pulp.lpSum(wanted)
     if problem.max_supernodes is not None:

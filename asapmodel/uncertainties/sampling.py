@@ -7,9 +7,7 @@ ratio.
 """
 
 import math
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,11 +20,13 @@ from asapmodel.engines.analysis import Problem, TtftLaw
 from asapmodel.engines.effort import STEADY
 from asapmodel.engines.queueing import analyse
 from asapmodel.engines.screening import LAST_LOAD, screen
+from asapmodel.engines.side_by_side import side_by_side
 from asapmodel.engines.walk_analysis import WalkAnalysis
 from asapmodel.engines.walk_nodes import NodeTable
 from asapmodel.errors import InputError
 from asapmodel.scenario import Scenario
 from asapmodel.scenario_resolve import DEFAULT_CLUSTER
+from asapmodel.scenario_tables import SloTable
 from asapmodel.sensitivity.knobs import scaled_costs
 from asapmodel.solvers.marginals import correlation_root, inside, sobol_points
 from asapmodel.solvers.queue_errors import QueueError
@@ -55,18 +55,19 @@ _LOADS = (0.02, 0.9, 0.96)  # least load, and the largest of the two
 class Sampled:
     """Answers of drawn systems, one row each; NaN where a system has none in this model.
 
-    `limit` and `throughput` in requests/s, 0 where the objective is missed at every rate; `mean` and `p99` of TTFT in
-    seconds, infinite where the rate is not below the stability limit.
+    `limit` and `throughput` in requests/s, 0 where the objective is missed at every rate; of TTFT `mean`, `p99` and the
+    objective's `statistic` in seconds, infinite where the rate is not below the stability limit.
     """
 
     limit: Array
     throughput: Array
     mean: Array
     p99: Array
+    statistic: Array
 
     @classmethod
     def of(cls, rows: Array) -> "Sampled":
-        """From an array of shape (n, 4)."""
+        """From an array of shape (n, 5)."""
         return cls(*(np.ascontiguousarray(column) for column in rows.T))
 
 
@@ -157,18 +158,17 @@ def sample(scenario: Scenario, problem: Problem, sources: Sources, values: Array
     On the machine's cores; the answers do not depend on how many.
     """
 
-    def ask(row: list[float]) -> tuple[float, float, float, float]:
+    def ask(row: list[float]) -> tuple[float, ...]:
         try:
             changed = replace(problem, costs=costs_with(scenario, sources.constants, row))
             found = screen(changed, lambda law: law_statistic(law, scenario.slo), scenario.slo.ttft, None, _EFFORT)
             throughput = 0.0 if math.isnan(found.throughput_rps) else found.throughput_rps
-            return (found.limit_rps, throughput, *_ttft(changed, look))
+            return (found.limit_rps, throughput, *_ttft(changed, look, scenario.slo))
         except (InputError, QueueError):
-            return (math.nan,) * 4
+            return (math.nan,) * 5
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = list(pool.map(ask, values.tolist()))
-    return Sampled.of(np.array(rows, dtype=np.float64).reshape(len(values), 4))
+    rows = side_by_side(ask, values.tolist())
+    return Sampled.of(np.array(rows, dtype=np.float64).reshape(len(values), 5))
 
 
 def sample_rates(scenario: Scenario, problem: Problem, sources: Sources, values: Array, looks: Sequence[Look]) -> Array:
@@ -191,25 +191,21 @@ def sample_rates(scenario: Scenario, problem: Problem, sources: Sources, values:
     def ask(row: list[float]) -> list[tuple[float, float, float]]:
         try:
             analysis = _analysis(replace(problem, costs=costs_with(scenario, sources.constants, row)))
-            laws = [_law(analysis, look) for look in looks]
+            return [_times(_law(analysis, look), scenario.slo) for look in looks]
         except (InputError, QueueError):
             return [(math.nan,) * 3] * len(looks)
-        return [
-            (math.inf,) * 3 if law is None else (law.mean, law.quantile(0.99), law_statistic(law, scenario.slo))
-            for law in laws
-        ]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = list(pool.map(ask, values.tolist()))
+    rows = side_by_side(ask, values.tolist())
     return np.array(rows, dtype=np.float64).reshape(len(values), len(looks), 3)
 
 
-def _ttft(problem: Problem, look: Look | None) -> tuple[float, float]:
-    """Mean and p99."""
-    if look is None:
-        return math.nan, math.nan
-    law = _law(_analysis(problem), look)
-    return (math.inf, math.inf) if law is None else (law.mean, law.quantile(0.99))
+def _ttft(problem: Problem, look: Look | None, slo: SloTable) -> tuple[float, float, float]:
+    """Mean, p99 and the objective's statistic."""
+    return (math.nan,) * 3 if look is None else _times(_law(_analysis(problem), look), slo)
+
+
+def _times(law: TtftLaw | None, slo: SloTable) -> tuple[float, float, float]:
+    return (math.inf,) * 3 if law is None else (law.mean, law.quantile(0.99), law_statistic(law, slo))
 
 
 def _analysis(problem: Problem) -> WalkAnalysis:

@@ -2,13 +2,17 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from asapmodel.errors import InputError
 from asapmodel.exploration.explorer import explore_space
 from asapmodel.exploration.result import Exploration
 from asapmodel.exploration.space import Space
+from asapmodel.exploration.store import rewrite_result
 
 __all__ = ["explore"]
+
+Progress = Callable[[str, int, int], None] | None
 
 
 def explore(
@@ -18,7 +22,11 @@ def explore(
     force: bool = False,
     workers: int | None = None,
     scheduler: str | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress = None,
+    uncertainty: bool = False,
+    samples: int = 128,
+    seed: int = 0,
+    level: float = 0.9,
 ) -> Exploration:
     """Evaluate every feasible point of a design space and find the best.
 
@@ -38,6 +46,12 @@ def explore(
         Address of a Dask scheduler, whose workers compute instead.
     progress : callable, optional
         Called with what is being done, how much of it is done, and how much there is.
+    uncertainty : bool
+        Say also whether the choice would survive the errors of constants: the ten best points (of each objective, of
+        the front, of every other layout) are asked again with drawn constants, the same for all. The answer is
+        `uncertainty` and some columns of the table; an output is written again with them.
+    samples, seed, level
+        See `asapmodel.verbs.uncertainty.uncertainty`.
 
     Returns
     -------
@@ -48,7 +62,8 @@ def explore(
     Raises
     ------
     InputError
-        If the space, the output or the scheduler is not valid.
+        If the space, the output or the scheduler is not valid; with `uncertainty` also if constants move none of the
+        objectives, or runs are of finite length.
     NoAnswer
         If no point is feasible, or none has a value of every objective.
 
@@ -62,4 +77,27 @@ def explore(
     if workers is not None and workers < 1:
         raise InputError("--workers", "", f"is {workers}", "give a whole number of at least 1")
     what = space if isinstance(space, Space) else Space.load(space)
-    return explore_space(what, output, force, workers, scheduler, progress)
+    if not uncertainty:
+        return explore_space(what, output, force, workers, scheduler, progress)
+    from asapmodel.exploration.drawn_choice import check_drawable
+    from asapmodel.verbs.uncertainty import check_draws
+
+    check_draws(samples, level)
+    check_drawable(what)
+    found = explore_space(what, output, force, workers, scheduler, progress)
+    found = _with_choice(what, found, samples, seed, level, progress)
+    if output is not None:
+        rewrite_result(output, what.digest, found.table)
+    return found
+
+
+def _with_choice(
+    space: Space, found: Exploration, samples: int, seed: int, level: float, progress: Progress
+) -> Exploration:
+    """The same with its `uncertainty`, and its columns in the table in place of what is there of an earlier one."""
+    from asapmodel.exploration.drawn_choice import choice_columns, choice_of
+
+    choice = choice_of(space, found, samples, seed, level, progress)
+    columns = choice_columns(choice, space.objectives)
+    kept = found.table.drop(columns=[name for name in columns if name != "point"], errors="ignore")
+    return replace(found, table=kept.merge(columns, on="point", how="left"), uncertainty=choice)

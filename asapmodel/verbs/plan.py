@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from asapmodel.errors import InputError, NoAnswer
 from asapmodel.planning.answer import Plan, plan_of
@@ -21,6 +22,10 @@ def plan(
     gap: float = 1e-4,
     time_limit: float = 60.0,
     progress: Callable[[str], None] | None = None,
+    uncertainty: bool = False,
+    samples: int = 128,
+    seed: int = 0,
+    level: float = 0.9,
 ) -> Plan:
     """Plan a fleet.
 
@@ -37,6 +42,11 @@ def plan(
         Seconds for each program; the best fleet so far is taken then, with its gap.
     progress : callable, optional
         Called with a line of text after each step.
+    uncertainty : bool
+        Say also whether the plan would survive the errors of constants: in which share of draws it carries the demand,
+        and what would in 90 % of them. The fleet stays the one that is best by the estimates.
+    samples, seed, level
+        See `asapmodel.verbs.uncertainty.uncertainty`.
 
     Raises
     ------
@@ -49,6 +59,10 @@ def plan(
         raise InputError("gap", "", f"is {gap:g}", "give a share from 0 to below 1, e.g. 0.01")
     if not 0 < time_limit < math.inf:
         raise InputError("time_limit", "", f"is {time_limit:g}", "give a positive number of seconds")
+    if uncertainty:
+        from asapmodel.verbs.uncertainty import check_draws
+
+        check_draws(samples, level)
     search = Search(demand if isinstance(demand, Demand) else Demand.load(demand), time_limit, gap, progress)
     check_lengths(search)
     try:
@@ -61,4 +75,10 @@ def plan(
     except NotSolved as error:
         remedy = "give a longer time limit, or fewer lengths to split at"
         raise NoAnswer(f"{search.demand.source}: {error}; {remedy}") from None
-    return plan_of(search, settled, values)
+    answer = plan_of(search, settled, values)
+    if not uncertainty:
+        return answer
+    from asapmodel.planning.drawn_plan import drawn_plan
+
+    sure = drawn_plan(search, settled, samples=samples, seed=seed, level=level, progress=progress)
+    return replace(answer, uncertainty=sure)

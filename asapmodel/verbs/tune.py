@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asapmodel.engines.effort import STEADY
 from asapmodel.engines.problem import problem_of
@@ -16,6 +16,9 @@ from asapmodel.tuning.parameters import Value, parameters_of
 from asapmodel.tuning.search import Evaluations, Flatness, flatness, search
 from asapmodel.verbs.capacity import capacity
 from asapmodel.verbs.evaluate import check_rate, evaluate
+
+if TYPE_CHECKING:
+    from asapmodel.tuning.drawn_gain import DrawnGain
 
 __all__ = ["Tuned", "tune"]
 
@@ -42,6 +45,8 @@ class Tuned:
         All that were searched.
     evaluations : int
         Policies that were evaluated.
+    uncertainty : DrawnGain or None
+        Whether the gain would survive the errors of constants, if that was asked.
     """
 
     scenario: str
@@ -53,6 +58,7 @@ class Tuned:
     policy: dict[str, Value]
     parameters: tuple[Flatness, ...]
     evaluations: int
+    uncertainty: "DrawnGain | None" = None
 
     @property
     def gain(self) -> float:
@@ -61,11 +67,22 @@ class Tuned:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
-        return asdict(self) | {"gain": self.gain}
+        out = asdict(self) | {"gain": self.gain}
+        if self.uncertainty is None:
+            del out["uncertainty"]
+        return out
 
 
 def tune(
-    scenario: Scenario, rate: float | None = None, *, only: Sequence[str] = (), progress: Progress = None
+    scenario: Scenario,
+    rate: float | None = None,
+    *,
+    only: Sequence[str] = (),
+    progress: Progress = None,
+    uncertainty: bool = False,
+    samples: int = 128,
+    seed: int = 0,
+    level: float = 0.9,
 ) -> Tuned:
     """Tune the policy of a scenario inside its layout.
 
@@ -79,19 +96,27 @@ def tune(
         Keys of `[policy]` to tune; default all that act on the system.
     progress : callable, optional
         Told what has been evaluated.
+    uncertainty : bool
+        Say also whether the gain would survive the errors of constants: both policies are asked again with drawn
+        constants, the same for both. The policy stays the one that is best by the estimates.
+    samples, seed, level
+        See `asapmodel.verbs.uncertainty.uncertainty`.
 
     Raises
     ------
     NoAnswer
         If the objective is missed at every rate, or the rate is not below the stability limit, with every policy tried.
     InputError
-        If a key cannot be tuned, or the scenario cannot be evaluated.
+        If a key cannot be tuned, or the scenario cannot be evaluated; with `uncertainty` also if it asks for runs of
+        finite length.
 
     Notes
     -----
     Screened with the quick effort, whose SLO throughputs scatter by some tenths of a per cent between neighbouring
     policies: the optimum is found to about that. `before` and `after` are of the full effort.
     """
+    if uncertainty:
+        _check_drawable(scenario, samples, level)
     known = [one.key for one in parameters_of(scenario)]
     for key in only:
         if key not in known:
@@ -109,7 +134,13 @@ def tune(
         raise NoAnswer(f"{scenario.source}: {what}, with every policy that was tried")
     rows = flatness(found, start, best)
     changed = {row.key: row.best for row in rows if row.best != row.before}
-    before, after = (_full(one, speed) for one in (scenario, scenario.replace(**changed)))
+    tuned = scenario.replace(**changed)
+    before, after = (_full(one, speed) for one in (scenario, tuned))
+    sure = None
+    if uncertainty:
+        from asapmodel.tuning.drawn_gain import drawn_gain
+
+        sure = drawn_gain(scenario, tuned, speed, samples=samples, seed=seed, level=level, progress=progress)
     return Tuned(
         scenario=scenario.name,
         objective="slo_throughput_rps" if speed is None else "ttft_s",
@@ -120,7 +151,16 @@ def tune(
         policy=changed,
         parameters=tuple(rows),
         evaluations=len(found.seen),
+        uncertainty=sure,
     )
+
+
+def _check_drawable(scenario: Scenario, samples: int, level: float) -> None:
+    from asapmodel.uncertainties.drawing import check_stationary
+    from asapmodel.verbs.uncertainty import check_draws
+
+    check_draws(samples, level)
+    check_stationary(scenario)
 
 
 def _answer(scenario: Scenario, policy: dict[str, Value], rate: float | None, progress: Progress) -> float:

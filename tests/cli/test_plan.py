@@ -26,7 +26,7 @@ def test_tables(capsys: Captured, folder: Path) -> None:
     plan = am.plan("day.toml")
     assert f"day: {plan.instances} instances, {plan.devices} devices" in answer.out
     assert f"{plan.supernodes} supernodes" in answer.out
-    for heading in ("Least devices: no fleet of", "Pool", "verified (s)", "By hour (%)"):
+    for heading in ("Least devices: no fleet of", "Pool", "predicted (s)", "By hour (%)"):
         assert heading in answer.out
     assert max(map(len, answer.out.splitlines())) <= 80
 
@@ -69,7 +69,7 @@ def test_infeasible(capsys: Captured, folder: Path) -> None:
         (("plan",), "missing argument 'DEMAND'; see 'asapmodel plan --help'"),
         (
             ("plan", "dya.toml"),
-            "dya.toml: no such file or shipped demand; give a file or a shipped demand; the nearest",
+            "dya.toml: no such file or shipped demand; give a file or a shipped demand; `asapmodel list demands` names",
         ),
         (("plan", "day.toml", "--gap", "1"), "gap: is 1; give a share from 0 to below 1"),
         (("plan", "day.toml", "--gap", "x"), "--gap: is 'x'; give a number"),
