@@ -13,7 +13,7 @@ import asapmodel as am
 from asapmodel import catalog
 from asapmodel.catalog import CHOICES, FIELDS
 from asapmodel.catalog._schema import parse_cluster, parse_entry
-from asapmodel.cli.app import app
+from asapmodel.cli.app import make_app
 from asapmodel.cli.options import load, parse_count, parse_rates
 from asapmodel.costs import LayerCosts
 from asapmodel.models.parameters import Architecture, Device, Profile
@@ -50,7 +50,7 @@ def section(page: Path, heading: str) -> str:
 
 
 def commands() -> TyperGroup:
-    group = get_command(app)
+    group = get_command(make_app())
     assert isinstance(group, TyperGroup)
     return group
 

@@ -93,10 +93,11 @@ def _run(arguments: Sequence[str]) -> int:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "true")
     from typer.main import get_command
 
-    from asapmodel.cli.app import app
+    from asapmodel.cli.app import COMMANDS, make_app
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal without a letter shows "?", and the answer goes on
+    app = make_app(arguments[:1]) if arguments and arguments[0] in COMMANDS else make_app()
     status = get_command(app).main(list(arguments), prog_name="asapmodel", standalone_mode=False)
     return status if isinstance(status, int) else 0
 

@@ -17,7 +17,7 @@ from asapmodel.calibration.laws import law_of
 from asapmodel.calibration.measurements import join
 from asapmodel.calibration.profile_file import read_covariance
 from asapmodel.calibration.tables import read_tables
-from asapmodel.cli.app import app
+from asapmodel.cli.app import make_app
 from asapmodel.errors import InputError
 from asapmodel.models import attention, moe
 from asapmodel.models.evaluation import evaluate
@@ -131,7 +131,7 @@ def test_constants_of_products_in_tiles_come_back(tmp_path: Path) -> None:
     """By the command line, in detail; held-out rows are predicted within their noise."""
     products(tmp_path / "g.csv", "h800")
     options = ["--model", "moe", "--detail", "-o", str(tmp_path / "p.toml"), "--json"]
-    shown = CliRunner().invoke(app, ["calibrate", str(tmp_path / "g.csv"), *options])
+    shown = CliRunner().invoke(make_app(), ["calibrate", str(tmp_path / "g.csv"), *options])
     assert shown.exit_code == 0
     found = calibrate(tmp_path / "g.csv", "moe", detail=True)
     group = found.found.groups[0]
@@ -193,15 +193,15 @@ def test_a_second_calibration_keeps_the_first_s_uncertainty(tmp_path: Path) -> N
 def test_command_line(tmp_path: Path) -> None:
     table, out, plot = str(MEASURED / "infersim_dsa_prefill_logits_h800.csv"), tmp_path / "p.toml", tmp_path / "p.svg"
     arguments = ["calibrate", table, "--model", "attention", "--device", "h800", "-o", str(out), "--plot", str(plot)]
-    shown = CliRunner().invoke(app, arguments)
+    shown = CliRunner().invoke(make_app(), arguments)
     assert shown.exit_code == 0
     assert "indexer" in shown.stdout
     assert plot.read_text().startswith("<svg")
-    again = CliRunner().invoke(app, [*arguments, "--json", "--force"])
+    again = CliRunner().invoke(make_app(), [*arguments, "--json", "--force"])
     answer = json.loads(again.stdout)
     assert answer["fields"]["indexer"] == catalog.load_profile(str(out)).value.indexer
     assert len(answer["residuals"]) == 12
-    assert isinstance(CliRunner().invoke(app, arguments).exception, InputError)
+    assert isinstance(CliRunner().invoke(make_app(), arguments).exception, InputError)
 
 
 GOOD = "length,seconds\n" + "".join(f"{n},{1e-6 * n}\n" for n in (512, 1024, 2048, 4096, 8192, 16384))
