@@ -1,9 +1,12 @@
 """Elasticities: by how many per cent an answer changes when one number of the system does by one per cent.
 
-`d ln(answer) / d ln(number)` by central differences over a factor of 1.1 both ways, of the same fixed walks. Where the
-curve of TTFT over the rate is enough the elasticity is its slope, without a difference: of the rate, of the objective
-and of `request_latency`. Schedulers are not differentiable (batches that hold one prompt more jump), so the step is one
-that matters to a planner, and the error is that of repeating it on other walks.
+`d ln(answer) / d ln(number)` over a factor of 1.1 both ways, of fixed walks. All numbers are moved at once, up or down
+as a two-level design says (`asapmodel.solvers.two_level`): every system that is walked through tells of every number,
+which divides the variance of noise by the number of systems and not by two. Schedulers are not differentiable (batches
+that hold one prompt more jump), so the step is one that matters to a planner. Where the curve of TTFT over the rate is
+enough the elasticity is its slope, without a difference: of the rate, of the objective and of `request_latency`. The
+error is that of repeating all on other walks; every second walk has the folded design, which cancels interactions of
+pairs of numbers.
 
 **Sums.** Time has no natural unit: if all times are multiplied by x, TTFT at a rate divided by x is multiplied by x. So
 the elasticities of TTFT with respect to all times, less that with respect to the rate, add up to 1; those of the SLO
@@ -15,13 +18,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from asapmodel.engines.analysis import Problem
 from asapmodel.engines.side_by_side import side_by_side
 from asapmodel.sensitivity.knobs import Knob
-from asapmodel.sensitivity.local import Curve, Walked, changed
+from asapmodel.sensitivity.local import Change, Curve, Walked
+from asapmodel.solvers.two_level import effects, plackett_burman
 
 __all__ = ["STEP", "Elasticity", "Point", "elasticities", "objective_elasticity", "rate_elasticity", "walk_all"]
+
+Floats = NDArray[np.float64]
 
 STEP = 1.1
 """Factor up and down."""
@@ -94,20 +101,28 @@ def elasticities(
     QueueError
         If a changed system is beyond the queueing engine.
     """
-    loads = point.loads(curve)
     turned = [knob for knob in knobs if knob.name != _LATENCY]
-    wanted = [(problem, walk) for walk in walks]
-    wanted += [(knob.scaled(problem, to), walk) for knob in turned for walk in walks for to in (1 / STEP, STEP)]
-    walked = iter(walk_all(wanted, curve, loads))
-    before = [next(walked) for _ in walks]
+    levels = plackett_burman(len(turned))
+    folded = [(walk, levels if n % 2 == 0 else -levels) for n, walk in enumerate(walks)]
+    wanted = [(_moved(problem, turned, row), walk) for walk, signs in folded for row in signs.tolist()]
+    walked = walk_all(wanted, curve, point.loads(curve))
+    logs = np.log([[one.limit, *one.ttft] for one in walked]).reshape(len(walks), len(levels), 3)
+    slopes = [effects(signs, own) / math.log(STEP) for (_, signs), own in zip(folded, logs, strict=True)]
     found = {}
-    for knob in turned:
-        rows = [_differences(curve, point, one, next(walked), next(walked)) for one in before]
+    for k, knob in enumerate(turned):
+        rows = [_of_slopes(curve, point, slope[k]) for slope in slopes]
         mean, error = np.mean(rows, axis=0), np.full(3, math.nan)
         if len(walks) > 1 and np.all(np.isfinite(rows)):
             error = np.std(rows, axis=0, ddof=1) / math.sqrt(len(walks))
         found[knob.name] = Elasticity(knob.name, knob.value, *mean.tolist(), *error.tolist())
     return [_latency(knob, curve, point) if knob.name == _LATENCY else found[knob.name] for knob in knobs]
+
+
+def _moved(problem: Problem, knobs: Sequence[Knob], levels: Sequence[int]) -> Problem:
+    """All numbers up or down by the step."""
+    for knob, level in zip(knobs, levels, strict=True):
+        problem = knob.scaled(problem, STEP**level)
+    return problem
 
 
 def walk_all(
@@ -117,15 +132,16 @@ def walk_all(
     return side_by_side(lambda one: Walked.of(one[0], curve, loads, one[1]), wanted, threads)
 
 
-def _differences(curve: Curve, point: Point, before: Walked, less: Walked, more: Walked) -> tuple[float, float, float]:
-    """Of SLO throughput, TTFT and limit."""
+def _of_slopes(curve: Curve, point: Point, slopes: Floats) -> tuple[float, float, float]:
+    """Of SLO throughput, TTFT and limit, from those of the limit and of TTFT at the loads of the two points."""
     span = 2.0 * math.log(STEP)
-    throughput = [changed(curve, before, one, 0).throughput(point.objective_s) for one in (less, more)]
-    ttft = [changed(curve, before, one, 1).ttft_at(point.rate_rps) for one in (less, more)]
+    ratios = [np.exp(slopes * math.log(STEP) * level).tolist() for level in (-1, 1)]
+    throughput = [Change(curve, limit, first).throughput(point.objective_s) for limit, first, _ in ratios]
+    ttft = [Change(curve, limit, second).ttft_at(point.rate_rps) for limit, _, second in ratios]
     return (
         math.log(throughput[1] / throughput[0]) / span,
         math.log(ttft[1] / ttft[0]) / span,
-        math.log(more.limit / less.limit) / span,
+        float(slopes[0]),
     )
 
 

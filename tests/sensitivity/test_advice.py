@@ -44,7 +44,7 @@ def test_choices_are_what_the_changed_scenario_gives() -> None:
     found = {one.words: one for one in options(ASAP)}
     assert found["streams on attention devices"].devices == 32
     base = am.capacity(ASAP).slo_throughput_rps
-    for words in ("one attention group more", "without dual batch"):
+    for words in ("4 MoE devices more", "without dual batch"):
         one = found[words]
         assert one.throughput is not None
         gain = am.capacity(ASAP.replace(**one.changes)).slo_throughput_rps / base - 1
