@@ -99,7 +99,7 @@ QUICK = Effort(
     lockstep_light=(1000, 1),
     lockstep_walks=((0.5, 1500, 1), (0.8, 2500, 1), (0.93, 4000, 2)),
     lockstep_deck=4096,
-    limit_margin=1.06,
+    limit_margin=1.08,
     time_margin=1.15,
 )
 
