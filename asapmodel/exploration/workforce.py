@@ -12,6 +12,7 @@ it, nor on how many they are.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -129,17 +130,26 @@ def _own(count: int) -> Iterator[Client]:
 @contextmanager
 def _connected(address: str) -> Iterator[Client]:
     """The workers of a scheduler."""
-    from distributed import Client
-
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    try:
-        client = Client(address, timeout=_ANSWER_WITHIN, set_as_default=False)
-    except (OSError, ValueError, TimeoutError):
+    client = _client(address)
+    if client is None:
+        # What is left of the client is garbage in a cycle, and takes the lock under which another one is started: found
+        # by the collector in the thread that is being started then, it would wait for itself.
+        gc.collect()
         remedy = "give the address that `dask scheduler` prints, e.g. tcp://10.0.0.1:8786"
-        raise InputError("--scheduler", "", f"no scheduler answers at {address}", remedy) from None
+        raise InputError("--scheduler", "", f"no scheduler answers at {address}", remedy)
     with client:
         _check_workers(client, address)
         yield client
+
+
+def _client(address: str) -> Client | None:
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=_ANSWER_WITHIN, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        return None
 
 
 def _check_workers(client: Client, address: str) -> None:
