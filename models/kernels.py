@@ -28,7 +28,7 @@ def attention_kernels(detail: bool = False) -> Mapping[str, sympy.Expr]:
     Parameters
     ----------
     detail : bool
-        Whether the module has the terms that the planner's law leaves out, k_0 and h_0.
+        Whether the module has the terms that the planner's law leaves out, k_0 and h_0, or tau_q.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def attention_kernels(detail: bool = False) -> Mapping[str, sympy.Expr]:
         Seconds::
 
             module        max(tau_f, tau_a + N_b (sum of attention.parts))
-            module, detailed: sparse_core for the core
+            module, detailed: sparse_core for the core; of a dense one core + tau_q h/T
             sparse_core   tau_k + N_b 2 max(h/T, h_0) (2 rk + dr) (attended + k_0 (s-p)) / (P_16 eta_c)
             dense_core    tau_k + N_b dense_pair pairs / (T P_16 eta_c)
             grouped_core  tau_k + N_b grouped_query.core_expression
@@ -47,7 +47,8 @@ def attention_kernels(detail: bool = False) -> Mapping[str, sympy.Expr]:
     -----
     tau_f: kernels are launched one by one while others run, so that a module takes the longer of the host's and the
     device's time. h_0: the sparse core works on tiles of 64 heads, so that 32 heads cost as much as 64. k_0: what each
-    query costs besides its keys (loading it, storing the result, keys masked in the last tile), in keys.
+    query costs besides its keys (loading it, storing the result, keys masked in the last tile), in keys. tau_q: a dense
+    core is a block of threads a prompt, head and 128 queries; of a prompt of a few tokens its start and end are all.
 
     Examples
     --------
@@ -59,8 +60,8 @@ def attention_kernels(detail: bool = False) -> Mapping[str, sympy.Expr]:
     sparse = 2 * sympy.Max(h / T, h_0) * (2 * rk + dr) * (attended() + k_0 * (s - p)) / (P_16 * eta_c)
     work = sympy.Add(*parts().values())
     if detail:
-        (k,) = symbols("k")
-        core = sympy.Piecewise((parts()["core"], sympy.Eq(k, 0)), (sparse, True))
+        k, tau_q = symbols("k tau_q")
+        core = sympy.Piecewise((parts()["core"] + tau_q * h / T, sympy.Eq(k, 0)), (sparse, True))
         work = sympy.Add(*(x for name, x in parts().items() if name != "core")) + core
     return MappingProxyType(
         {

@@ -142,6 +142,7 @@ _TABLE = (
     _variable("tau_f", "floor of a module: its host's work", "s", 1.5e-3, place=_FIT, zero=True),
     _variable("tau_k", "launch of a kernel", "s", 5e-6, place=_FIT, zero=True),
     _variable("c_m", "time of a token outside the experts' products", "s", 2e-7, place=_FIT, zero=True),
+    _variable("tau_q", "a prompt in a head of a dense core, beside its work", "s", 5e-8, place=_FIT, zero=True),
     _variable("k_0", "keys a sparse core pads each query by", "1", 250, place=_FIT, zero=True),
     _variable("h_0", "fewest heads a sparse core works on", "1", 64, place=_FIT),
     _variable("q", "overlap of reading and multiplying", "1", 2, place=_FIT),

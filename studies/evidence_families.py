@@ -91,8 +91,6 @@ def attention_module() -> list[Judged]:
     kernel = column_of(dense, "aiconfigurator_mla_context_h100", "kernel")
     for code in dict.fromkeys(kernel):
         out.append(_batches(family, f"MLA, H100, {code}", dense.take(kernel == code)))
-        long = (kernel == code) & (dense.values["s"] >= 128)
-        out.append(_batches(family, f"MLA, H100, {code}, prompts from 128 tokens", dense.take(long)))
     return out
 
 

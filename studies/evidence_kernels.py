@@ -25,6 +25,7 @@ from asapmodel.studies.paired_runs import fill, output_folder
 __all__ = ["judgements", "main", "page"]
 
 _OVERLAP = name_of("q")
+_HEAD = name_of("tau_q")
 _SIZES = ("G", "N_x", "N_y", "N_z")
 
 
@@ -63,6 +64,7 @@ def page(found: Sequence[Judged]) -> str:
         **_in_tiles(at),
         **_points(),
         **_constants(at[f"attention module, {table}"], at["indexer, H800, InferSim"]),
+        head_ns=f"{1e9 * at['attention module, MLA, H100, fa3'].parameters()[_HEAD]:.0f}",
         expert_read=f"{128 * 3 * 7168 * 2048 / 3.35e12 * 1e3:.2f}",
     )
 
@@ -130,6 +132,9 @@ def _points() -> dict[str, str]:
     old = measured("aiconfigurator_deepep_normal_h100", "link")
     new = measured("aiconfigurator_deepep_normal_single_node", "link")
     gpu = (new.values["B_m"] == old.values["B_m"][0]) & (new.quantity == "dispatch")
+    heads = measured("aiconfigurator_mla_context_h100", "attention", "h100", "deepseek-v3")
+    whole = (column_of(heads, "aiconfigurator_mla_context_h100", "kernel") == "fa3") & (heads.values["T"] == 1)
+    many, few = (whole & (heads.values["s"] == s) & (heads.values["N_b"] * s == 4096) for s in (4, 128))
     experts = measured("aiconfigurator_moe_context_h100", "moe", "h100")
     bus = measured("cloudmatrix_dispatch_combine", "link", "ascend-910c-die").seconds
     ascend = measured("deepep_ascend_low_latency", "link", "ascend-910c-die").seconds
@@ -139,6 +144,8 @@ def _points() -> dict[str, str]:
         "release_moves": f"{np.abs(dense[0] / dense[1] - 1).max():.0%}",
         "tokens_65k": f"{1e3 * float(module.seconds[fast & (module.values['s'] == 8192)][0]):.1f}",
         "tokens_49k": f"{1e3 * float(module.seconds[fast & (module.values['s'] == 6144)][0]):.1f}",
+        "short_ms": f"{1e3 * float(heads.seconds[many][0]):.1f}",
+        "same_ms": f"{1e3 * float(heads.seconds[few][0]):.1f}",
         "dispatch_old": f"{1e6 * old.seconds[0]:.0f}",
         "dispatch_new": f"{1e6 * new.seconds[gpu][0]:.0f}",
         "expert_measured": f"{1e3 * experts.seconds[experts.values['E'] == 2].max():.2f}",

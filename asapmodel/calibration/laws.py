@@ -33,6 +33,7 @@ _START: Mapping[str, tuple[float, float, float]] = {
     "eta_v": (0.05, 1e-4, 1.0),
     **dict.fromkeys(("tau_a", "tau_f", "tau_k", "tau_b"), _TIME),
     **dict.fromkeys(("c_t", "c_m"), (1e-7, 1e-12, 1e-4)),
+    "tau_q": (5e-8, 1e-12, 1e-5),
     "k_0": (200.0, 1.0, 4096.0),
     "r_x": (32.0, 0.1, 256.0),
     "q": (1.5, 1.0, 40.0),
@@ -91,7 +92,7 @@ def law_of(data: Measurements, model: str, base: Profile, detail: bool = False) 
     laws = dict(attention_kernels(detail) if model == "attention" else moe_kernels(detail))
     if "k_z" in letters:
         data, laws["grouped_gemm"] = data if "N_w" in data.values else _cut(data), tile_expression()
-    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_m": 0.0}
+    known = _base_letters(base) | {"k_0": 0.0, "h_0": SYMBOLS["h_0"].default, "c_m": 0.0, "tau_q": 0.0}
     starts = {x: _START[x] for x in letters}
     if "tau_f" in starts:  # below the fastest row a floor has no effect, and the search would not find it
         fastest = float(data.seconds[data.quantity == "module"].min())
@@ -111,7 +112,7 @@ def _letters(data: Measurements, model: str, detail: bool) -> list[str]:
     if model == "attention" and "module" in there and np.unique(data.values["T"]).size > 1:
         letters.append("c_t")  # projections per token shrink with T, other work does not: that tells them apart
     if detail and "module" in there:
-        letters += ["c_m"] if model == "moe" else [] if dense else ["k_0"]
+        letters += ["c_m"] if model == "moe" else ["tau_q"] if dense else ["k_0"]
     if detail and "grouped_gemm" in there and ("N_w" in data.values or _dense_products(data)):
         letters = [one for one in letters if one != "r_x" or "module" in there] + ["k_z", "B_t"]
     return letters

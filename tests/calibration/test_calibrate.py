@@ -61,6 +61,29 @@ def test_attention_parameters_come_back(tmp_path: Path) -> None:
     assert found.profile.vector == known_profile().vector
 
 
+def test_the_price_of_a_prompt_comes_back_with_detail(tmp_path: Path) -> None:
+    """Dense attention, 50 ns a prompt and head beside the planner's law: told apart from the launch by batches."""
+    true = known_profile(gemm=0.6, core=0.5, attention_overhead=2e-4)
+    model, device = catalog.load_architecture("deepseek-v3").value, catalog.load_device(DIE).value
+    generator, rows = np.random.default_rng(2), []
+    for length in (4, 16, 64, 256, 1024, 4096):
+        for batch in (1, 8, 64, 512):
+            for T in (1, 4):
+                exact = attention.batch_time(model, device, true, Split(1, T, 1), [length] * batch)
+                seconds = exact + 50e-9 * batch * model.heads / T
+                rows.append((length, batch, T, seconds * np.exp(0.01 * generator.standard_normal())))
+    pd.DataFrame(rows, columns=["length", "batch", "T", "seconds"]).to_csv(tmp_path / "d.csv", index=False)
+    found = calibrate(tmp_path / "d.csv", "attention", device=DIE, architecture="deepseek-v3", detail=True)
+    group = found.found.groups[0]
+    value = group.values()[group.letters.index("tau_q")]
+    assert value.value == pytest.approx(50e-9, rel=0.05)
+    assert value.interval[0] <= 50e-9 <= value.interval[1]
+    assert found.profile.gemm == pytest.approx(0.6, rel=0.05)
+    plain = calibrate(tmp_path / "d.csv", "attention", device=DIE, architecture="deepseek-v3")
+    assert "tau_q" not in plain.found.groups[0].letters
+    assert np.median(np.abs(plain.found.groups[0].held_out)) > 5 * np.median(np.abs(group.held_out))
+
+
 def test_intervals_of_attention_cover(tmp_path: Path) -> None:
     """Noise on one table of 32 rows, 40 seeds: each nominal 95 % interval covers at least 85 % of the time."""
     true = attention_table(tmp_path / "a.csv", seed=0, noise=0.0, copies=2)
