@@ -33,5 +33,5 @@ def show_scenario(scenario: ScenarioArgument, changes: SetOption = None) -> None
 
     what = load(scenario, changes)
     # Memory first: where the layout does not fit, this table shows what the error of the costs is about.
-    show(*scenario_tables(what), memory_table(memory_budget(what)), "")
-    show(*costing_tables(layer_costs(what)))
+    show(*scenario_tables(what), memory_table(memory_budget(what)))
+    show("", *costing_tables(layer_costs(what)))

@@ -23,6 +23,7 @@ from asapmodel.tables import nearest
 __all__ = ["KINDS", "catalogue_tables", "costing_tables", "memory_table", "scenario_tables"]
 
 KINDS = ("models", "devices", "clusters", "profiles", "scenarios", "demands", "traces")
+_SMALLEST = 1e6  # bytes that are shown
 _DIGITS = 6  # of a fitted number
 _EXAMPLE = 8192  # tokens of the prompt whose times are shown
 
@@ -107,7 +108,8 @@ def memory_table(budget: MemoryBudget) -> Table:
     for role, items in budget.items.items():
         rows: Iterable[tuple[str, float]] = [*items.items(), ("total", budget.used[role])]
         for place, (item, used) in enumerate(rows):
-            cells = (number(used / 1e9), percent(used / budget.memory_bytes))
+            size = number(used / 1e9) if used >= _SMALLEST else f"< {_SMALLEST / 1e9:g}"
+            cells = (size, percent(used / budget.memory_bytes))
             out.add_row(role if place == 0 else "", item, *cells, style="bold" if item == "total" else None)
     return out
 
