@@ -4,14 +4,13 @@ All points are drawn with the same constants, so a draw is a world in which one 
 in which any of the points has an answer.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.solvers.pareto import pareto_front
-from asapmodel.uncertainties.answer import Interval
+from asapmodel.uncertainties.answer import Drawn, Interval
 from asapmodel.uncertainties.deciding import Decider
 
 __all__ = ["CLOSE_BY", "Choice", "Contender", "Lead", "Standing", "best_shares", "close_shares", "front_shares"]
@@ -71,19 +70,11 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Drawn):
     """How sure the best points of a space are.
 
     Attributes
     ----------
-    level : float
-        Of the intervals.
-    samples, seed : int
-        Draws, and how.
-    constants : tuple of str
-        The uncertain ones that act on any of the points. Without any, nothing was drawn.
-    outside : int
-        Draws that were left out since no constants can be so.
     without : int
         Points that were to be drawn and have no answer, or none around their own.
     contenders : tuple of Contender
@@ -92,18 +83,9 @@ class Choice:
         None of a single point.
     """
 
-    level: float
-    samples: int
-    seed: int
-    constants: tuple[str, ...]
-    outside: int
     without: int
     contenders: tuple[Contender, ...]
     lead: Lead | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints."""
-        return asdict(self)
 
 
 def _known(costs: Array) -> Array:

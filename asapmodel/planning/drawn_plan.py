@@ -7,8 +7,7 @@ router: those behind more instances are less so.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from asapmodel.planning.search import Search
 from asapmodel.planning.settling import Settled
 from asapmodel.planning.share_program import FULL, counts_for_share
 from asapmodel.solvers.integer_program import Infeasible, NotSolved
-from asapmodel.uncertainties.answer import Interval, interval_of
+from asapmodel.uncertainties.answer import Drawn, Interval, interval_of
 from asapmodel.uncertainties.deciding import Decider, decider_of
 
 __all__ = ["ENOUGH", "DrawnFleetPool", "DrawnPlan", "Enough", "drawn_plan"]
@@ -72,19 +71,13 @@ class Enough:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnPlan:
+class DrawnPlan(Drawn):
     """How sure a plan is.
 
     Attributes
     ----------
-    level : float
-        Of the intervals.
-    samples, seed : int
-        Draws, and how.
-    constants : tuple of str
-        The uncertain ones of the types that were chosen. Without any, all draws are alike.
-    outside, failed : int
-        Draws that were left out since no constants can be so, and those that the model has no answer for.
+    failed : int
+        Draws that the model has no answer for.
     carried : float
         Share of the draws in which the plan carries the demand.
     full : Interval
@@ -100,11 +93,6 @@ class DrawnPlan:
         What would narrow `full` most.
     """
 
-    level: float
-    samples: int
-    seed: int
-    constants: tuple[str, ...]
-    outside: int
     failed: int
     carried: float
     full: Interval
@@ -112,10 +100,6 @@ class DrawnPlan:
     share: float
     enough: Enough | None
     measure: Decider | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints."""
-        return asdict(self)
 
 
 def drawn_plan(

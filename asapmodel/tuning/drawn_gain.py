@@ -1,14 +1,13 @@
 """Whether a tuned policy gains in systems whose constants are a little different: both policies in the same draws."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.scenario import Scenario
-from asapmodel.uncertainties.answer import Interval, interval_of
+from asapmodel.uncertainties.answer import Drawn, Interval, interval_of
 from asapmodel.uncertainties.checking import CHECKS
 from asapmodel.uncertainties.deciding import Decider, decider_of
 from asapmodel.uncertainties.drawing import answers_of, estimate_of, shared_draws
@@ -22,19 +21,13 @@ _STILL = 1e-9  # relative difference that is none
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnGain:
+class DrawnGain(Drawn):
     """How sure the gain of a tuned policy is.
 
     Attributes
     ----------
-    level : float
-        Of the intervals.
-    samples, seed : int
-        Draws, and how.
-    constants : tuple of str
-        The uncertain ones. Without any, all draws are alike.
-    outside, failed : int
-        Draws that were left out since no constants can be so, and those that have no answer with one of the policies.
+    failed : int
+        Draws that have no answer with one of the policies.
     before, after, gain : Interval
         The objective with both policies, and the relative gain, draw by draw.
     better : float
@@ -43,21 +36,12 @@ class DrawnGain:
         What would narrow most how many times better it is (`1 + gain`; of TTFT `1 / (1 - gain)`).
     """
 
-    level: float
-    samples: int
-    seed: int
-    constants: tuple[str, ...]
-    outside: int
     failed: int
     before: Interval
     after: Interval
     gain: Interval
     better: float
     measure: Decider | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints."""
-        return asdict(self)
 
 
 def drawn_gain(

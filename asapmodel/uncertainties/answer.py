@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Constant", "Exact", "Gain", "Interval", "Narrowing", "Uncertainty", "interval_of"]
+__all__ = ["Constant", "Drawn", "Exact", "Gain", "Interval", "Narrowing", "Uncertainty", "interval_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,33 @@ class Narrowing:
     throughput_low: float
     throughput_high: float
     width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How an answer was drawn.
+
+    Attributes
+    ----------
+    level : float
+        Of the intervals.
+    samples, seed : int
+        Draws, and how.
+    constants : tuple of str
+        The uncertain ones that act, by key. Without any there is nothing to draw: all draws are the estimates.
+    outside : int
+        Draws that were left out since no constants can be so.
+    """
+
+    level: float
+    samples: int
+    seed: int
+    constants: tuple[str, ...]
+    outside: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object that ``--json`` prints."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

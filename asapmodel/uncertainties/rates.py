@@ -6,14 +6,13 @@ that it has alone. Each drawn system is analysed once, and walks twice a rate.
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asapmodel.result import Result
-from asapmodel.uncertainties.answer import Interval, interval_of
+from asapmodel.uncertainties.answer import Drawn, Interval, interval_of
 from asapmodel.uncertainties.drawing import check_stationary, together
 from asapmodel.uncertainties.linear import acting
 from asapmodel.uncertainties.sampling import Look, draw_scores, sample, sample_rates, values_of
@@ -51,33 +50,16 @@ class AtRate:
 
 
 @dataclass(frozen=True, slots=True)
-class RateIntervals:
+class RateIntervals(Drawn):
     """How sure the answers at several rates are.
 
     Attributes
     ----------
-    level : float
-        Of the intervals.
-    samples, seed : int
-        Systems drawn, and how.
-    constants : tuple of str
-        The uncertain ones, by key. Without any there is no interval, and both ends are the estimate.
-    outside : int
-        Draws that were left out since no constants can be so.
     rates : tuple of AtRate
         In the order asked.
     """
 
-    level: float
-    samples: int
-    seed: int
-    constants: tuple[str, ...]
-    outside: int
     rates: tuple[AtRate, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the object that ``--json`` prints."""
-        return asdict(self)
 
 
 def rate_intervals(ready: Prepared, results: Sequence[Result], samples: int, seed: int, level: float) -> RateIntervals:
