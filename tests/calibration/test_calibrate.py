@@ -84,6 +84,18 @@ def test_the_price_of_a_prompt_comes_back_with_detail(tmp_path: Path) -> None:
     assert np.median(np.abs(plain.found.groups[0].held_out)) > 5 * np.median(np.abs(group.held_out))
 
 
+def test_a_field_at_the_end_of_its_range_says_so_in_the_profile(tmp_path: Path) -> None:
+    """Products twice as fast as the device's peak allows: the share ends at 1, and the file does not hide it."""
+    rows = [("projections", n, 1, 0.5 * n * 5e-7) for n in (1024, 2048, 4096, 8192, 16384, 32768)]
+    pd.DataFrame(rows, columns=["quantity", "length", "T", "seconds"]).to_csv(tmp_path / "p.csv", index=False)
+    found = calibrate(tmp_path / "p.csv", "attention", tmp_path / "p.toml", device=DIE)
+    assert "eta_g" in found.found.groups[0].fit.at_bound
+    (line,) = [one for one in (tmp_path / "p.toml").read_text().splitlines() if one.startswith("gemm = ")]
+    assert "at the end of its range" in line
+    (other,) = [one for one in (tmp_path / "p.toml").read_text().splitlines() if one.startswith("core = ")]
+    assert "at the end of its range" not in other
+
+
 def test_intervals_of_attention_cover(tmp_path: Path) -> None:
     """Noise on one table of 32 rows, 40 seeds: each nominal 95 % interval covers at least 85 % of the time."""
     true = attention_table(tmp_path / "a.csv", seed=0, noise=0.0, copies=2)
