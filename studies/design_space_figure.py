@@ -79,7 +79,7 @@ def _splits(open_rows: pd.DataFrame, own: pd.DataFrame, sync_rps: float) -> dict
         "layer": [
             {"mark": {"type": "rule", "strokeDash": [4, 3], "color": "#555"}, "encoding": {"y": y}},
             {
-                "mark": {"type": "text", "align": "right", "x": 398, "dy": -6, "fontSize": 11, "color": "#555"},
+                "mark": {"type": "text", "align": "left", "x": 3, "dy": -6, "fontSize": 11, "color": "#555"},
                 "encoding": {"y": y, "text": {"field": "text"}},
             },
         ],

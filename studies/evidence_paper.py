@@ -1,7 +1,7 @@
 """Does the model predict the ASAP paper from a few of its numbers? Writes `docs/evidence-paper.md`.
 
-Run as ``python -m asapmodel.studies.evidence_paper [--output DIR]``, some minutes; ``--fit`` fits anew, longer;
-``--profile`` writes the catalogue's profile of what was fitted.
+Run as ``python -m asapmodel.studies.evidence_paper [--output DIR]``, some minutes. ``--fit`` fits anew, half an hour;
+``--predict`` predicts the targets anew in every cell; ``--profile`` writes the catalogue's profile of what was fitted.
 """
 
 import argparse
@@ -9,24 +9,30 @@ from dataclasses import replace
 from pathlib import Path
 
 from asapmodel.scenario import Scenario
-from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CHOSEN, SHIPPED
+from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CELLS, CHOSEN, SHIPPED
+from asapmodel.studies.evidence_paper_cells import average, predict_all
 from asapmodel.studies.evidence_paper_figures import draw_laws, draw_runs
-from asapmodel.studies.evidence_paper_fit import HINGE, fit_all, stored_fits
+from asapmodel.studies.evidence_paper_fit import HINGE, fit_all, fit_of, stored_fits
 from asapmodel.studies.evidence_paper_profile import write_profile
 from asapmodel.studies.evidence_paper_rows import FITTED, HINGES, P2P, SLO_ROWS, TARGETS, shortfall
 from asapmodel.studies.evidence_paper_tables import (
-    BEST,
-    SLO_TARGET,
-    TARGET,
     assumptions_table,
+    budget_table,
     constants_table,
-    error_of,
-    family_of,
     gated_table,
     identifiability_table,
     peak_table,
-    quick_value,
     rows_table,
+    weights_table,
+)
+from asapmodel.studies.evidence_paper_values import (
+    SLO_TARGET,
+    TARGET,
+    error_of,
+    family_of,
+    holds,
+    limit_of,
+    quick_value,
     shown,
     stated,
     systems_of,
@@ -41,30 +47,28 @@ __all__ = ["main", "page", "points", "summary"]
 
 
 def points() -> list[Point]:
-    """Every predicted value beside the stated one, under the chosen assumption."""
+    """Every predicted value beside the stated one, averaged over what the paper leaves open."""
     found = []
     for row in TARGETS:
-        value, claim = value_of(row, CHOSEN.name), stated()[row]
-        assert isinstance(value, float)
+        claim = stated()[row]
         unit = {"rps": "requests/s", "s": "s"}.get(claim.unit, claim.unit)
-        found.append(Point(family_of(row), float(claim.value), value, unit))
+        found.append(Point(family_of(row), float(claim.value), average(row), unit))
     return found
 
 
 def summary() -> list[Row]:
-    """Rows for the summary page, under the chosen assumption."""
+    """Rows for the summary page, averaged over what the paper leaves open."""
     calibrated = f"{len(FITTED)} numbers and {len(HINGES)} claims; {len(P2P)} rows of transfers"
     notes = {
-        "SLO throughput": "Default's batch budget is not stated: 8192 tokens here, within 10 % from 4096 down",
+        "SLO throughput": "averaged over what the paper leaves open, above all Default's batch budget",
         "TTFT": "a gated system whose prompts differ this much cannot be as fast at 4 requests/s as the paper's",
         "decomposition": "the stated queueing share is below what gated iterations allow",
     }
-    targets = {"SLO throughput": SLO_TARGET, "TTFT": TARGET, "decomposition": TARGET}
     rows = []
     for family, note in notes.items():
         own = [row for row in TARGETS if family_of(row) == family]
-        errors = [error_of(row, value_of(row, CHOSEN.name)) for row in own]
-        limit = targets[family]
+        errors = [error_of(row, average(row)) for row in own]
+        limit = limit_of(own[0])
         within = sum(abs(error) <= limit for error in errors)
         text = f"{within} of {len(own)} within {limit:.0%}; {note}"
         found = row_of("ASAP paper", family, (calibrated, f"{len(own)} numbers"), errors, (None, None), text)
@@ -79,24 +83,26 @@ def _judged(row: Row, limit: float, worst: float) -> Row:
 
 def page() -> str:
     """The text of the page."""
-    fits = stored_fits()
-    chosen = fits[CHOSEN.name]
-    found = {row: error_of(row, value_of(row, CHOSEN.name)) for row in TARGETS}
-    best = {row: error_of(row, value_of(row, BEST)) for row in TARGETS}
+    chosen = fit_of(CHOSEN)
+    found = {row: error_of(row, average(row)) for row in TARGETS}
+    one = {row: error_of(row, value_of(row, CHOSEN.name)) for row in TARGETS}
     return fill(
         "evidence_paper",
         constants=constants_table(),
         ends=", ".join(f"{x:.2f}" for x in chosen.ends),
         objective=f"{chosen.objective:.2f}",
-        shipped_objective=f"{fits[SHIPPED.name].objective:.2f}",
+        shipped_objective=f"{fit_of(SHIPPED).objective:.2f}",
         identifiability=identifiability_table(),
+        cells=str(len(CELLS)),
+        weights=weights_table(),
+        budgets=budget_table(),
         rows=rows_table(),
         assumptions=assumptions_table(),
         slo_within=_within(found, "SLO throughput", SLO_TARGET),
         all_within=_within(found, None, TARGET),
-        best=BEST,
-        best_slo=_within(best, "SLO throughput", SLO_TARGET),
-        best_all=_within(best, None, TARGET),
+        covered=f"{sum(holds(row) for row in TARGETS)} of {len(TARGETS)}",
+        one_slo=_within(one, "SLO throughput", SLO_TARGET),
+        one_all=_within(one, None, TARGET),
         readings="\n".join(f"| {one.name} | {one.why} |" for one in ASSUMPTIONS),
         shipped_eight=shown(stated()["ttft-8-default"], value_of("ttft-8-default", SHIPPED.name)),
         chosen_eight=shown(stated()["ttft-8-default"], value_of("ttft-8-default", CHOSEN.name)),
@@ -150,6 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("docs"))
     parser.add_argument("--fit", action="store_true", help="fit the constants under every assumption, and store them")
+    parser.add_argument("--predict", action="store_true", help="predict the targets under every combination, and store")
     parser.add_argument("--profile", action="store_true", help="write the profile with the fitted constants")
     options = parser.parse_args(arguments)
     if options.profile:
@@ -157,6 +164,9 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if options.fit:
         print(f"wrote {fit_all()}")
+    if options.fit or options.predict:
+        stored_fits.cache_clear()
+        print(f"wrote {predict_all()}")
         return
     text = page()
     draw_laws(systems_of(CHOSEN.name), options.output / "figures" / "evidence-paper-laws.svg")

@@ -80,10 +80,13 @@ def gated_bound(values: dict[str, float], sigma: float, window: float) -> Gated:
 
 
 def most_of_attention(
-    values: dict[str, float], sigma: float, one_law: bool, shares: dict[str, float] | None = None
+    values: dict[str, float], sigma: float, shares: dict[str, float] | None = None
 ) -> tuple[float, float]:
-    """Mean length below the cut, tokens, and the most prompts a second that ASAP's groups can pass, at full peak."""
-    systems = Systems(values | {"sigma": sigma}, replace(SHIPPED, one_law=one_law))
+    """Mean length below the cut, tokens, and the most prompts a second that ASAP's groups can pass, at full peak.
+
+    Lengths are log-normal to 100k tokens with a mean of 5k.
+    """
+    systems = Systems(values | {"sigma": sigma}, replace(SHIPPED, lengths="one law"))
     given = shares or dict.fromkeys(("core", "indexer", "gemm", "link", "memory"), 1.0)
     scenario = systems.scenario("asap").replace(**{f"cluster.profile.{key}": value for key, value in given.items()})
     costs, law = layer_costs(scenario).costs, length_law(scenario.workload)

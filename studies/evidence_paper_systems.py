@@ -20,6 +20,7 @@ from asapmodel.models.distributions import TruncatedLognormal
 from asapmodel.models.parameters import Split
 from asapmodel.scenario import Scenario
 from asapmodel.solvers.roots import find_crossing
+from asapmodel.studies.evidence_paper_lengths import scaled_lengths
 from asapmodel.studies.evidence_paper_packing import PackedPrepared
 from asapmodel.studies.paper_model import Paper
 from asapmodel.verbs.capacity import capacity
@@ -77,10 +78,12 @@ class Assumption:
         senders at the share of whole collectives.
     packed : bool
         Whether a batch goes to the group that has one already, see `asapmodel.studies.evidence_paper_packing`.
-    one_law : bool
-        Whether the lengths up to 100k tokens are one log-normal law of mean 5k, `mean_tokens` unused.
-    refitted : bool
-        Whether the constants are fitted anew; else they stay as chosen.
+    lengths : str
+        ``"log-normal"`` up to the cut, with a mean of their own; ``"one law"``, log-normal to 100k tokens with mean
+        5k, `mean_tokens` unused; ``"Weibull"`` and ``"traces"``, see `asapmodel.studies.evidence_paper_lengths`,
+        scaled to `mean_tokens`, `sigma` unused.
+    fitted_as : str
+        Name under which the fit of its constants is stored; empty for those of the chosen assumption.
     """
 
     name: str
@@ -89,8 +92,8 @@ class Assumption:
     waits: tuple[str, ...] = ("asap",)
     collectives: Literal["senders", "hot receivers", "contention"] = "senders"
     packed: bool = False
-    one_law: bool = False
-    refitted: bool = True
+    lengths: Literal["log-normal", "one law", "Weibull", "traces"] = "log-normal"
+    fitted_as: str = ""
 
 
 @cache
@@ -138,17 +141,27 @@ class Systems:
         """Same costs, for the rows of the paper that need no run."""
         return Paper(self.replications, self._shared())
 
+    def seeds(self, each: int = 1) -> range:
+        """Seeds of the runs, `each` for every replication."""
+        return range(_SEED, _SEED + each * self.replications)
+
     def _shared(self) -> dict[str, Any]:
-        core, sigma = self.values["core"], self.values["sigma"]
-        mu = mu_of(sigma) if self.assumption.one_law else mu_of(sigma, self.values["mean_tokens"], _CUT)
+        core = self.values["core"]
         return {
             "cluster.profile.core": core,
             "cluster.profile.indexer": core,
             "cluster.profile.attention_overhead": self.values["attention_overhead"],
             "cluster.profile.expert_load_cv": EXPERT_LOAD_CV,
             "cluster.profile.collectives": "senders" if self.assumption.collectives == "senders" else "contention",
-            "lengths": {"family": "lognormal", "mu": mu, "sigma": sigma},
+            "lengths": self._lengths(),
         }
+
+    def _lengths(self) -> dict[str, Any]:
+        sigma, mean, law = self.values["sigma"], self.values["mean_tokens"], self.assumption.lengths
+        if law in ("Weibull", "traces"):
+            return {"values": scaled_lengths(law, mean)}
+        mu = mu_of(sigma) if law == "one law" else mu_of(sigma, mean, _CUT)
+        return {"family": "lognormal", "mu": mu, "sigma": sigma}
 
     def scenario(self, name: str) -> Scenario:
         """One of `SYSTEMS`."""
@@ -191,8 +204,7 @@ class Systems:
     def ttfts(self, name: str, rate: float) -> Array:
         """TTFT of all requests of all runs, seconds."""
         if (name, rate) not in self._ttft:
-            seeds = range(_SEED, _SEED + 4 * self.replications)
-            self._ttft[name, rate] = np.concatenate([self.ready(name, seed).ttft(rate) for seed in seeds])
+            self._ttft[name, rate] = np.concatenate([self.ready(name, seed).ttft(rate) for seed in self.seeds(4)])
         return self._ttft[name, rate]
 
     def ttft(self, name: str, rate: float) -> float:
@@ -202,7 +214,7 @@ class Systems:
     def parts(self, name: str, rate: float, edges: Array) -> Array:
         """Mean queueing, kernel and waiting inside of prompts in classes of length; shape (3, classes), seconds."""
         rows, tokens = [], []
-        for seed in range(_SEED, _SEED + 4 * self.replications):
+        for seed in self.seeds(4):
             ready = self.ready(name, seed)
             requests = ready.requests(rate)
             done = ready.run(requests).outcome
@@ -224,7 +236,7 @@ class Systems:
             ready = prepare(scenario, None, self.costing(name))
             found = capacity(scenario, "queueing", horizon="300 s", tolerance=1e-3, prepared=ready)
             return found.slo_throughput_rps
-        runs = [self.ready(name, _SEED + k) for k in range(self.replications)]
+        runs = [self.ready(name, seed) for seed in self.seeds()]
 
         def pooled(rate: float) -> float:
             return summary.statistic(np.concatenate([one.ttft(rate) for one in runs]), scenario.slo)

@@ -13,8 +13,11 @@ from asapmodel.models.imbalance import expected_maximum
 from asapmodel.studies import evidence_paper_fit
 from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CHOSEN, SHIPPED, by_name
 from asapmodel.studies.evidence_paper_bounds import gated_bound, most_of_attention
+from asapmodel.studies.evidence_paper_cells import single_run
 from asapmodel.studies.evidence_paper_fit import (
     covariance,
+    deviation_of,
+    fit_of,
     jacobian,
     logs_of,
     objective,
@@ -23,14 +26,24 @@ from asapmodel.studies.evidence_paper_fit import (
     stored_fits,
 )
 from asapmodel.studies.evidence_paper_profile import NAME, profile_text
-from asapmodel.studies.evidence_paper_rows import FITTED, HINGES, P2P, SLO_ROWS, TARGETS, model_value, shortfall
+from asapmodel.studies.evidence_paper_rows import (
+    FITTED,
+    HINGES,
+    P2P,
+    SAME_REQUESTS,
+    SCATTER,
+    SLO_ROWS,
+    TARGETS,
+    model_value,
+    shortfall,
+)
 from asapmodel.studies.evidence_paper_systems import CONSTANTS, EXPERT_LOAD_CV, Systems, mu_of
 from asapmodel.studies.paper import claims
 from asapmodel.studies.paper_model import ROWS, Paper
 from asapmodel.uncertainties.sources import sources_of
 
 CLAIMS = {claim.id: claim for claim in claims()}
-VALUES = stored_fits()[CHOSEN.name].values
+VALUES = fit_of(CHOSEN).values
 
 
 def test_only_what_may_be_fitted_is_fitted() -> None:
@@ -72,21 +85,43 @@ def test_claims_count_where_they_are_violated(row: str, holding: float, violatin
 
 
 def test_residuals_are_what_the_objective_says() -> None:
-    """Recomputed from the model's values, row by row."""
+    """Recomputed from the model's values: the density of four normal logarithms, two of them correlated."""
     found = residuals(VALUES, CHOSEN, 1)
     systems = Systems(VALUES, CHOSEN, 1)
-    value = model_value("ttft-1-default", systems)
-    assert isinstance(value, float)
-    assert found[1] == pytest.approx(np.log(value / 0.533) / 0.03)
+    off = np.array(
+        [
+            np.log(ROWS["attn-batch-ratio"](systems.laws)) - np.log(4.2),
+            np.log(systems.ttft("default", 1.0) / 0.533),
+            np.log(systems.ttft("asap", 1.0) / 0.350),
+            np.log(systems.slo_rate("asap", "queueing") / 20.0),
+        ]
+    )
+    spread = np.diag([0.02**2, 0.03**2 + 0.14**2, 0.03**2 + 0.065**2, 0.03**2 + 0.03**2])
+    spread[1, 2] = spread[2, 1] = 0.87 * 0.14 * 0.065
+    assert float(found[:4] @ found[:4]) == pytest.approx(float(off @ np.linalg.solve(spread, off)))
+    assert deviation_of("ttft-8-default") == pytest.approx(0.4512, abs=1e-4)
+    assert deviation_of("attn-len-aware") == pytest.approx(0.1)
     priors = [np.log(VALUES[one.name] / one.centre) / one.spread for one in CONSTANTS]
     assert found[-len(CONSTANTS) :] == pytest.approx(priors)
     assert objective(VALUES, CHOSEN, 1) == pytest.approx(0.5 * float(found @ found))
 
 
 @pytest.mark.slow
+def test_scatter_of_single_runs() -> None:
+    """Deviations and correlation as the objective has them, by 48 runs of five minutes."""
+    logs = []
+    for seed in range(2000, 2048):
+        one = single_run(CHOSEN, seed)
+        logs.append([np.log(model_value(row, one)) for row in SCATTER])
+    found = np.std(logs, axis=0, ddof=1)
+    assert found == pytest.approx(list(SCATTER.values()), rel=0.35)  # three standard errors of 48 runs
+    assert np.corrcoef(np.transpose(logs))[0, 1] == pytest.approx(SAME_REQUESTS, abs=0.12)
+
+
+@pytest.mark.slow
 def test_the_stored_point_is_a_minimum() -> None:
     """Objective as stored, and not lower 5 % of a constant away in either direction, within the optimiser."""
-    stored = stored_fits()[CHOSEN.name]
+    stored = fit_of(CHOSEN)
     assert objective(stored.values, CHOSEN) == pytest.approx(stored.objective, abs=2e-3)
     for name in stored.values:
         for factor in (0.95, 1.05):
@@ -94,19 +129,10 @@ def test_the_stored_point_is_a_minimum() -> None:
             assert objective(moved, CHOSEN) > stored.objective - 0.02, (name, factor)
 
 
-def test_every_refitted_assumption_has_a_stored_fit_within_bounds() -> None:
-    fits = stored_fits()
-    assert set(fits) == {one.name for one in ASSUMPTIONS if one.refitted}
-    for one in fits.values():
-        assert all(constant.low <= one.values[constant.name] <= constant.high for constant in CONSTANTS)
-        assert one.objective == min(one.ends)
-
-
-def test_the_objective_chooses_among_the_shipped_variants() -> None:
+def test_the_objective_chooses_among_one_decision_at_a_time() -> None:
     """The chosen assumption is decided by rows that are fitted, not by targets."""
-    fits = stored_fits()
-    among = [one.name for one in ASSUMPTIONS if one.refitted and not one.name.startswith("+")]
-    assert min(among, key=lambda name: fits[name].objective) == CHOSEN.name
+    among = [one for one in ASSUMPTIONS if not one.name.startswith("+")]
+    assert min(among, key=lambda one: fit_of(one).objective) is CHOSEN
 
 
 def test_starts_are_the_centre_and_draws_within_bounds() -> None:
@@ -172,11 +198,11 @@ def test_shipped_scenarios_are_the_chosen_systems(name: str) -> None:
         assert value == pytest.approx(other[law], rel=1e-6), law
     found = am.capacity(shipped, horizon="300 s").slo_throughput_rps
     assert found == pytest.approx(systems.slo_rate(name, "queueing"), rel=2e-3)
-    assert found == pytest.approx({"default": 8.03, "chunked": 11.3, "asap": 19.9}[name], rel=5e-3)
+    assert found == pytest.approx({"default": 8.18, "chunked": 11.14, "asap": 19.8}[name], rel=5e-3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rps"), [("default", 8.02), ("chunked", 11.2), ("asap", 19.9)])
+@pytest.mark.parametrize(("name", "rps"), [("default", 8.08), ("chunked", 11.05), ("asap", 19.8)])
 def test_shipped_scenarios_by_runs(name: str, rps: float) -> None:
     """As the page has them: eight runs of 300 s."""
     found = am.capacity(am.Scenario.load(f"paper-{name}-fitted"), "graph", 8)
@@ -221,7 +247,7 @@ def test_covariance_of_the_profile() -> None:
     assert sources.constants[one].relative_std == pytest.approx(np.sqrt(logs[0, 0]), rel=0.01)
     # what the lengths and the window leave open is in it
     known = np.sqrt(np.diag(np.linalg.inv(np.linalg.inv(logs)[:2, :2])))
-    assert np.all(np.sqrt(np.diag(logs)[:2]) > 1.5 * known)
+    assert np.all(np.sqrt(np.diag(logs)[:2]) > 1.4 * known)
 
 
 def test_bound_is_below_the_model() -> None:
@@ -232,9 +258,9 @@ def test_bound_is_below_the_model() -> None:
 
 
 def test_attention_at_its_peak_bounds_the_throughput() -> None:
-    mean, most = most_of_attention(VALUES, 1.445, one_law=True)
+    mean, most = most_of_attention(VALUES, 1.445)
     assert mean == pytest.approx(3890, rel=0.02)
-    narrow_mean, narrow = most_of_attention(VALUES, 0.8, one_law=True)
+    narrow_mean, narrow = most_of_attention(VALUES, 0.8)
     assert narrow_mean > mean
     assert narrow < most
 
@@ -251,4 +277,4 @@ def test_file_is_read_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
     fits = stored_fits()
     text = evidence_paper_fit.format_fits(fits, "two\nlines")
     assert text.startswith("# two\n# lines\n")
-    assert f'[fit."{CHOSEN.name}"]' in text
+    assert f'[fit."{CHOSEN.fitted_as}"]' in text
