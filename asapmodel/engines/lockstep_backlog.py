@@ -49,7 +49,8 @@ def under_backlog(problem: Problem, effort: Effort = FULL) -> Backlog:
     target = _DEPTH * layout.D * (budget + float(tokens.max()))
     wanted = int(1.3 * target / mean + 12.0 * layout.D * budget / mean)
     fewest = effort.lockstep_deck
-    most = max(fewest * 3 // 2, min(wanted, _MOST))  # many groups empty a short deck before an iteration is full
+    least = int(1.1 * target / mean)  # short prompts, large budgets: fewer are no backlog at all
+    most = max(fewest * 3 // 2, min(wanted, max(_MOST, least)))  # many groups empty a short deck before one is full
     order = deck(len(prompt), -(-min(max(wanted, fewest), most) // len(prompt)))
     done = cached[order]
     if policy.chunk_tokens:

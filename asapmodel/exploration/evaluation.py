@@ -185,7 +185,7 @@ def _whole(point: int, ready: Prepared, rate: float | None, known: dict[str, Any
     """`measure` by a whole analysis."""
     scenario, effort, horizon = ready.scenario, ready.effort, ready.scenario.workload.horizon
     try:
-        limit = ready.analysis.saturation_rps
+        limit = ready.limit_rps
         at_rate = None if rate is None else ready.point(rate, horizon)
     except NoAnswer:
         return Measures(point, BEYOND, effort, **known)

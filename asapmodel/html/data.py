@@ -166,7 +166,7 @@ def collect(
         if not bounds:
             raise NoAnswer(found[0][1])
         if engine == "queueing":  # the common rate has to be below the stability limit of those without an answer, too
-            bounds += [prepared[k].analysis.saturation_rps for k, one in zip(members, found, strict=True) if not one[0]]
+            bounds += [prepared[k].limit_rps for k, one in zip(members, found, strict=True) if not one[0]]
         first = scenarios[members[0]]
         rates, detail = choose_rates(bounds, first.workload.duration)
         systems = []

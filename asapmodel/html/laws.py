@@ -62,7 +62,7 @@ def law_system(
     progress
         See `asapmodel.html.data.collect`.
     """
-    scenario, limit = ready.scenario, ready.analysis.saturation_rps
+    scenario, limit = ready.scenario, ready.limit_rps
     rates = dense_rates(limit, last, detail, scenario.workload.horizon is None)
     results = tuple(sweep_results(scenario, rates, progress=progress, prepared=ready))
     at = results[rates.index(detail)]

@@ -102,7 +102,7 @@ def _answers(ready: Prepared, sources: Sources, values: Array, rates: Sequence[f
     # The shorter walks' stability limit is a little off: the same load, not the same rate.
     limit = float(sample(scenario, problem, sources, middle, None).limit[0])
     known = np.flatnonzero(np.isfinite(estimates[:, 0]))
-    looks = [Look.around(rates[k] * limit / ready.analysis.saturation_rps, limit) for k in known.tolist()]
+    looks = [Look.around(rates[k] * limit / ready.limit_rps, limit) for k in known.tolist()]
     base = sample_rates(scenario, problem, sources, middle, looks)
     base[~np.isfinite(base)] = math.nan
     out = np.full((len(values), *estimates.shape), math.nan)

@@ -30,7 +30,7 @@ class _Search:
 
     def __init__(self, scenario: Scenario, ready: Prepared, horizon: float | None, progress: Progress) -> None:
         self.scenario, self.ready, self.horizon, self.progress = scenario, ready, horizon, progress
-        self.limit = ready.analysis.saturation_rps
+        self.limit = ready.limit_rps
         self.seen: dict[float, tuple[Point, float]] = {}
 
     def statistic(self, rate: float) -> float:

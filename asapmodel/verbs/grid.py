@@ -79,7 +79,7 @@ def grid(
     words: list[tuple[bool, str]] = []
     for place, one in enumerate(scenarios):
         ready = one if isinstance(one, Prepared) else prepare(one, effort=effort)
-        scale = 1.0 if utilisations is None else ready.analysis.saturation_rps
+        scale = 1.0 if utilisations is None else ready.limit_rps
         speeds = [scale * value for value in wanted]
         blocks.append(_block(ready, speeds, check_horizon(ready.scenario, horizon, "queueing"), words))
         names += [(place, ready.scenario.name, ready.scenario.layout.kind)] * len(speeds)
@@ -97,7 +97,7 @@ def _block(
 ) -> NDArray[np.float64]:
     """Rows of one scenario; what is no number goes to `words`."""
     out = np.full((len(rates), len(_NUMBERS)), np.nan)
-    limit, layout = ready.analysis.saturation_rps, ready.scenario.layout
+    limit, layout = ready.limit_rps, ready.scenario.layout
     objective = ready.scenario.slo.ttft
     for row, rate, point in zip(out, rates, ready.points(rates, horizon), strict=True):
         row[:3] = rate, rate / limit, limit

@@ -90,8 +90,9 @@ def check_horizon(scenario: Scenario, horizon: float | str | None, engine: str) 
 class Prepared:
     """A scenario with everything that does not depend on the rate, each computed when first asked for.
 
-    `traffic` and `saturation_rps` are the graph engine's, `analysis` and `limit_bottleneck` the queueing engine's. That
-    has two efforts: ``"quick"`` is for screening thousands of scenarios; `docs/engines.md` has the errors of both.
+    `traffic` and `saturation_rps` are the graph engine's, `analysis`, `limit_rps` and `limit_bottleneck` the queueing
+    engine's. That has two efforts: ``"quick"`` is for screening thousands of scenarios; `docs/engines.md` has the
+    errors of both.
     """
 
     scenario: Scenario
@@ -142,6 +143,20 @@ class Prepared:
             raise self._beyond(error) from None
 
     @cached_property
+    def limit_rps(self) -> float:
+        """Stability limit of the queueing engine, requests/s.
+
+        Raises
+        ------
+        NoAnswer
+            If it is outside what the engine can treat.
+        """
+        try:
+            return self.analysis.saturation_rps
+        except QueueError as error:
+            raise self._beyond(error) from None
+
+    @cached_property
     def _laws(self) -> dict[float | None, Analysis]:
         return {}
 
@@ -184,7 +199,7 @@ class Prepared:
     @cached_property
     def limit_bottleneck(self) -> str:
         """The resource that sets the queueing engine's stability limit."""
-        point = self.point(_NEAR_LIMIT * self.analysis.saturation_rps, None)
+        point = self.point(_NEAR_LIMIT * self.limit_rps, None)
         return summary.bottleneck(self.scenario.layout, point.utilisation) if point is not None else "stability"
 
     @cached_property

@@ -184,3 +184,11 @@ def test_many_groups_have_a_limit_by_the_quick_effort_too() -> None:
     problem = problem_of(scenario)
     quick, full = (under_backlog(problem, effort).saturation for effort in (QUICK, FULL))
     assert quick == pytest.approx(full, rel=0.03)
+
+
+def test_short_prompts_under_a_large_budget_are_a_backlog() -> None:
+    """2048 prompts of 16 tokens fill a group: eight groups pass 8 x 2048 of them in the time of 32768 tokens."""
+    costs = LayerCosts(Quadratic(0.0, 1e-6, 0.0), NOTHING, NOTHING, Plateau(0.0, 0.0), NOTHING, NOTHING, layers=1)
+    policy = Policy(max_batch_tokens=32768, batch_window=0.0)
+    problem = Problem(Layout("sync", 8, 1, 8), policy, costs, prompts_of(Constant(16.0)))
+    assert under_backlog(problem).saturation == pytest.approx(8 * 2048 / 0.032768, rel=1e-9)

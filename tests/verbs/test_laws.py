@@ -9,6 +9,7 @@ import pytest
 
 import asapmodel as am
 from asapmodel.errors import InputError, NoAnswer
+from asapmodel.solvers.queue_errors import NoConvergence
 from asapmodel.verbs.evaluate import prepare
 
 pytestmark = pytest.mark.usefixtures("single_server")
@@ -191,3 +192,20 @@ def test_grid_refuses_bad_questions() -> None:
 def test_a_tolerance_that_no_search_can_reach_is_refused(engine: str, tolerance: float) -> None:
     with pytest.raises(InputError, match="tolerance"):
         am.capacity(ASAP, engine, tolerance=tolerance)
+
+
+def test_a_limit_that_the_engine_cannot_find_is_no_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is computed when first asked for, after the analysis: the user is told which engine has an answer."""
+
+    class NoLimit:
+        @property
+        def saturation_rps(self) -> float:
+            raise NoConvergence("no backlog")
+
+    ready = prepare(ASAP)
+    monkeypatch.setitem(ready.__dict__, "analysis", NoLimit())
+    for ask in (lambda: am.capacity(ASAP, prepared=ready), lambda: ready.limit_bottleneck):
+        with pytest.raises(
+            NoAnswer, match=r"<paper-asap>: beyond the queueing engine \(no backlog\); give --engine graph"
+        ):
+            ask()
