@@ -10,7 +10,7 @@ from pathlib import Path
 
 from asapmodel.scenario import Scenario
 from asapmodel.studies.evidence_paper_assumptions import ASSUMPTIONS, CELLS, CHOSEN, SHIPPED
-from asapmodel.studies.evidence_paper_cells import average, predict_all
+from asapmodel.studies.evidence_paper_cells import average, interval, predict_all
 from asapmodel.studies.evidence_paper_figures import draw_laws, draw_runs
 from asapmodel.studies.evidence_paper_fit import HINGE, fit_all, fit_of, stored_fits
 from asapmodel.studies.evidence_paper_profile import write_profile
@@ -151,6 +151,11 @@ def _share_cost() -> dict[str, str]:
     return {field: f"{cost:.1f}" for field, cost in costs.items()}
 
 
+def _range(row: str) -> tuple[float, float, float]:
+    low, high = interval(row)
+    return low, average(row), high
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Write the page and its figures, or fit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -171,7 +176,8 @@ def main(arguments: list[str] | None = None) -> None:
     text = page()
     draw_laws(systems_of(CHOSEN.name), options.output / "figures" / "evidence-paper-laws.svg")
     slo = {name: value for row, name in SLO_ROWS.items() if isinstance(value := value_of(row, CHOSEN.name), float)}
-    draw_runs(systems_of(CHOSEN.name), slo, options.output / "figures" / "evidence-paper-runs.svg")
+    ranges = {name: _range(row) for row, name in SLO_ROWS.items() if row in TARGETS}
+    draw_runs(systems_of(CHOSEN.name), slo, ranges, options.output / "figures" / "evidence-paper-runs.svg")
     (options.output / "evidence-paper.md").write_text(text, encoding="utf-8")
     print(text)
 
