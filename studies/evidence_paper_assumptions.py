@@ -130,6 +130,12 @@ ASSUMPTIONS = (
         dict.fromkeys(_SYNC, _PADDED),
         refitted=True,
     ),
+    _variant(
+        "+ measured overheads",
+        "20 ms an iteration and 18 ms outside, as the [measured deployment](evidence-deployments.md) has them",
+        {"all": {"costs.step_overhead": 0.02, "costs.request_latency": 0.0184}},
+        refitted=True,
+    ),
     _variant("+ streams on attention", "section 3.5 read literally", {"asap": {"overlap_attention": True}}),
     replace(
         CHOSEN, name="+ Weibull lengths", why="shape 0.6, scaled", lengths="Weibull", fitted_as="+ Weibull lengths"

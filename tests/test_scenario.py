@@ -273,7 +273,7 @@ def test_shipped_scenarios(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
             hide_overhead=False,
         ),
     }
-    fitted: dict[str, Any] = {"batch_window": 0.126331} if name.endswith("-fitted") and system != "chunked" else {}
+    fitted: dict[str, Any] = {"batch_window": 0.120087} if name.endswith("-fitted") and system != "chunked" else {}
     assert scenario.policy == replace(expected[system], **fitted)
     if name.startswith("afd"):
         assert scenario.workload.rate == 4.0
